@@ -1,0 +1,1 @@
+"""Numba kernels: serial, in place, on validated arrays. Nothing here checks its input."""

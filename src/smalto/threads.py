@@ -1,0 +1,87 @@
+"""The one thread pool: independent tasks, numbered, run by as many threads as asked.
+
+A task writes its own part of the result and nothing else, and how the work is cut into tasks
+never depends on the number of threads. So the result does not either, to the last bit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from threadpoolctl import ThreadpoolController
+
+_pool: ThreadPoolExecutor | None = None
+_blas: ThreadpoolController | None = None
+
+
+def _forget_pool() -> None:
+    """Threads do not survive a fork: the child makes its own pool."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def resolve_threads(n_threads: int | None) -> int:
+    """The number of threads meant by ``n_threads``: None is every core this process may use."""
+    if n_threads is None:
+        return available_cores()
+    if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
+        message = f"n_threads must be None or an integer >= 1, got {n_threads!r}"
+        raise ValueError(message)
+    return n_threads
+
+
+def run_tasks(task: Callable[[int], None], count: int, n_threads: int) -> None:
+    """Call ``task(i)`` for every i below ``count``; the calling thread works too.
+
+    The first exception of a task is raised here once all threads have stopped.
+    """
+    helpers = min(n_threads, count) - 1
+    if helpers <= 0:
+        for i in range(count):
+            task(i)
+        return
+    numbers = itertools.count()  # its next() is atomic: each thread takes the next free task
+
+    def work() -> None:
+        for i in numbers:
+            if i >= count:
+                return
+            task(i)
+
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max_workers=256, thread_name_prefix="smalto")
+    futures = [_pool.submit(work) for _ in range(helpers)]
+    try:
+        work()
+    finally:
+        numbers = iter(())  # type: ignore[assignment]  # after an error or Ctrl-C: no new tasks
+        errors = [future.exception() for future in futures]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread: the parallelism is ours, and so is the order of summation."""
+    global _blas
+    if _blas is None:
+        _blas = ThreadpoolController()
+    with _blas.limit(limits=1, user_api="blas"):
+        yield
