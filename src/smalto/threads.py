@@ -56,12 +56,18 @@ def run_tasks(task: Callable[[int], None], count: int, n_threads: int) -> None:
             task(i)
         return
     numbers = itertools.count()  # its next() is atomic: each thread takes the next free task
+    stopped = False  # after an error or Ctrl-C no new task begins
 
     def work() -> None:
-        for i in numbers:
-            if i >= count:
-                return
-            task(i)
+        nonlocal stopped
+        try:
+            for i in numbers:
+                if stopped or i >= count:
+                    return
+                task(i)
+        except BaseException:
+            stopped = True
+            raise
 
     global _pool
     if _pool is None:
@@ -70,7 +76,6 @@ def run_tasks(task: Callable[[int], None], count: int, n_threads: int) -> None:
     try:
         work()
     finally:
-        numbers = iter(())  # type: ignore[assignment]  # after an error or Ctrl-C: no new tasks
         errors = [future.exception() for future in futures]
     for error in errors:
         if error is not None:

@@ -1,0 +1,122 @@
+"""What is checked at the door, once, and the words in which it is refused."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Array: TypeAlias = npt.NDArray[Any]
+Rows: TypeAlias = Array | Any  # rows of data: an ndarray or a SciPy CSR array or matrix
+
+
+def float_dtype(dtype: Any) -> np.dtype[Any]:
+    """float32 stays float32, everything else becomes float64."""
+    return np.dtype(np.float32 if dtype == np.float32 else np.float64)
+
+
+def check_number(
+    name: str, value: Any, *, low: float = -np.inf, high: float = np.inf, strict: bool = False
+) -> float:
+    """``value`` as a float within [low, high], or above ``low`` where ``strict``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        message = f"{name} must be a number, got {value!r}"
+        raise TypeError(message)
+    number = float(value)
+    if not low <= number <= high or (strict and number == low):
+        relation = ">" if strict else ">="
+        bound = f"{relation} {low:g}" if high == np.inf else f"in [{low:g}, {high:g}]"
+        message = f"{name} must be {bound}, got {value!r}"
+        raise ValueError(message)
+    return number
+
+
+def check_integer(name: str, value: Any, *, low: int = 1) -> int:
+    """``value`` as an int of at least ``low``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        message = f"{name} must be an integer, got {value!r}"
+        raise TypeError(message)
+    if value < low:
+        message = f"{name} must be >= {low}, got {value}"
+        raise ValueError(message)
+    return int(value)
+
+
+def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
+    """Refuse NaN and infinity, with how many there are and where the first one is."""
+    data = values.data if sparse.issparse(values) else values
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(data)):  # one pass without a temporary, nearly always enough
+            return
+    bad = ~np.isfinite(data)
+    count = int(np.count_nonzero(bad))
+    if count == 0:  # the sum overflowed, the numbers did not
+        return
+    if sparse.issparse(values):
+        position = int(np.flatnonzero(bad)[0])
+        row = int(np.searchsorted(values.indptr, position, side="right")) - 1
+        where = (row + first_row, int(values.indices[position]))
+    else:
+        index = [int(i) for i in np.argwhere(bad)[0]]
+        index[0] += first_row
+        where = tuple(index)  # type: ignore[assignment]
+    kind = "NaN" if np.isnan(data[bad].flat[0]) else "infinity"
+    message = f"{name} contains NaN or infinity: {count} such values, the first ({kind}) at {where}"
+    raise ValueError(message)
+
+
+def as_rows(name: str, X: Any) -> Rows:
+    """``X`` as a two-dimensional array of real numbers, dense or CSR, without copying."""
+    if sparse.issparse(X):
+        X = X if X.format == "csr" else X.tocsr()
+    elif not isinstance(X, np.ndarray):
+        X = np.asarray(X)
+    if X.ndim != 2:
+        hint = "; a single signal x is x[None, :]" if X.ndim == 1 else ""
+        message = f"{name} must be two-dimensional (rows are samples), got shape {X.shape}{hint}"
+        raise ValueError(message)
+    if X.dtype == object:
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError):
+            message = f"{name} must hold real numbers, got objects such as {X.flat[0]!r}"
+            raise TypeError(message) from None
+    if X.dtype.kind not in "fiub":
+        message = f"{name} must hold real numbers, got dtype {X.dtype}"
+        raise TypeError(message)
+    if X.shape[1] == 0:
+        message = f"{name} has no features: its shape is {X.shape}"
+        raise ValueError(message)
+    return X
+
+
+def as_floats(X: Rows, dtype: np.dtype[Any]) -> Rows:
+    """Rows in the dtype of the computation, C-contiguous if dense; a copy only if needed."""
+    if sparse.issparse(X):
+        X = X if X.dtype == dtype else X.astype(dtype)
+        return X if X.has_canonical_format else _canonical(X)
+    return np.ascontiguousarray(X, dtype=dtype)
+
+
+def _canonical(X: Any) -> Any:
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any]) -> Array:
+    """Check a dictionary (k, m): rows are atoms, as many features as the data has."""
+    D = as_rows("D", D)
+    if sparse.issparse(D):
+        D = D.toarray()
+    if D.shape[0] == 0:
+        message = f"D has no atoms: its shape is {D.shape}"
+        raise ValueError(message)
+    if D.shape[1] != n_features:
+        message = f"D has {D.shape[1]} features (rows are atoms), the data has {n_features}"
+        raise ValueError(message)
+    check_finite("D", D)
+    return np.ascontiguousarray(D, dtype=dtype)

@@ -1,0 +1,232 @@
+"""The command ``smalto``: what version it is, and a demonstration that leaves pictures."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from smalto import __version__
+from smalto.checks import Array
+
+if TYPE_CHECKING:
+    from smalto.coders import Lasso
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Learn the atoms of which data can be composed, a few at a time.",
+)
+
+N_TRAIN, N_TEST = 60_000, 3_000
+MIN_CONTRAST = 0.03  # leaves out blurred backgrounds and sky: there is only noise to be learned
+TILE = 64  # every fifth tile of the photograph is held out
+NAMES = ("dictionary.png", "cost.png")
+INTERRUPTED = 130
+
+
+class Photo(StrEnum):
+    """A photograph to learn from."""
+
+    flower = "flower"
+    china = "china"
+
+
+@app.callback()
+def _smalto(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
+    if version:
+        typer.echo(f"smalto {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for the pictures.")] = Path("smalto-demo"),
+    photo: Annotated[Photo, typer.Option(help="The photograph to learn from.")] = Photo.flower,
+    atoms: Annotated[int, typer.Option(min=2, max=4096, help="How many atoms.")] = 256,
+    patch: Annotated[int, typer.Option(min=2, max=32, help="The side of a patch.")] = 8,
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long to learn.")] = 15.0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="How many threads.", show_default="all cores")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of all randomness.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite pictures.")] = False,
+) -> None:
+    """Learn a dictionary from a photograph and draw it.
+
+    Ctrl-C ends the learning early; the pictures of what was learned so far are written still.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        _fail('the pictures need matplotlib: pip install "smalto[plot]"')
+    paths = [out / name for name in NAMES]
+    existing = [str(path) for path in paths if path.exists()]
+    if existing and not force:
+        _fail(f"{' and '.join(existing)} already there: give --force, or another folder with --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _fail(f"no pictures can be written to {out}: {error.strerror or error}")
+
+    from smalto import learn
+    from smalto.coders import Lasso
+    from smalto.plot import cost_curve, dictionary_mosaic
+
+    train, test = _patches(photo, patch, seed)
+    coder = Lasso(1.2 / math.sqrt(train.shape[1]))
+    start = train[:atoms]  # the patches come in random order
+    typer.echo(
+        f"{photo.value}: {len(train):,} patches of {patch} x {patch} RGB to learn from, "
+        f"{len(test):,} from other parts of the photograph to test on"
+    )
+    settings: dict[str, Any] = {"init": start, "n_threads": threads, "random_state": seed}
+    with _say_if_compiling():
+        learn(train[:2048], atoms, coder, max_steps=2, validation=test[:256], **settings)
+        before, _ = _cost(test, start, coder, threads)
+    with _Bar(seconds, before) as bar:
+        result = learn(
+            train,
+            atoms,
+            coder,
+            max_seconds=seconds,
+            validation=test,
+            validate_every=_milestones(),
+            callbacks=(bar,),
+            **settings,
+        )
+    after, codes = _cost(test, result.D, coder, threads)
+    use = np.bincount(codes.indices, weights=np.abs(codes.data), minlength=atoms)
+    figures = (
+        dictionary_mosaic(result.D, (patch, patch, 3), order=np.argsort(-use)).figure,
+        cost_curve(result.history).figure,
+    )
+    for path, figure in zip(paths, figures, strict=True):
+        _write(figure, path)
+
+    last = result.history[-1]
+    typer.echo(
+        f"{atoms} atoms learned in {last.seconds:.1f} s, {last.samples / last.seconds:,.0f} "
+        f"patches per second\n"
+        f"cost of held-out patches: {before:.4f} with patches as atoms, {after:.4f} now, "
+        f"{codes.nnz / len(test):.1f} atoms per patch\n"
+        f"wrote {' and '.join(map(str, paths))}"
+    )
+    if result.stopped == "interrupt":
+        raise typer.Exit(INTERRUPTED)
+    other = Photo.china if photo is Photo.flower else Photo.flower
+    typer.echo(f"try next: smalto demo --photo {other.value} --patch 12 --out smalto-{other.value}")
+
+
+def main() -> None:
+    """Run the command."""
+    app(prog_name="smalto")
+
+
+def _fail(message: str) -> None:
+    typer.echo(f"smalto demo: {message}", err=True)
+    raise typer.Exit(1)
+
+
+def _patches(photo: Photo, patch: int, seed: int) -> tuple[Array, Array]:
+    """Patches to learn from and patches to test on, which share no pixel."""
+    from smalto.datasets import random_patches, sample_photo
+
+    picture = sample_photo(photo.value)
+    side = max(TILE, 3 * patch)
+    groups: tuple[list[Array], list[Array]] = ([], [])
+    for i, top in enumerate(range(0, picture.shape[0] - side + 1, side)):
+        for j, left in enumerate(range(0, picture.shape[1] - side + 1, side)):
+            tile = picture[top : top + side, left : left + side]
+            groups[(i + 2 * j) % 5 == 0].append(tile)
+    rng = np.random.default_rng(seed)
+    train, test = (
+        random_patches(tiles, patch, n, random_state=rng, min_contrast=MIN_CONTRAST)
+        for tiles, n in zip(groups, (N_TRAIN, N_TEST), strict=True)
+    )
+    return train, test
+
+
+def _cost(X: Array, D: Array, coder: Lasso, threads: int | None) -> tuple[float, Any]:
+    """Mean over the rows of ½‖x − αD‖² + λ‖α‖₁, and the codes."""
+    from smalto import encode
+
+    codes = encode(X, D, coder, n_threads=threads)
+    misfit = np.sum((X - codes @ D) ** 2, dtype=np.float64) / 2
+    return float(misfit + coder.lam * np.abs(codes.data).sum(dtype=np.float64)) / len(X), codes
+
+
+def _milestones() -> Sequence[int]:
+    """Steps at which to look at the test cost: dense at first, then each an eighth later."""
+    return sorted({round(1.125**i) for i in range(160)})
+
+
+def _write(figure: Any, path: Path) -> None:
+    """Write all of a picture or nothing."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        figure.savefig(part, format="png")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _say_if_compiling() -> Iterator[None]:
+    """Say it once when a kernel is not in the cache and has to be compiled."""
+    from numba.core import event
+
+    class Listener(event.Listener):  # type: ignore[misc]
+        said = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.said:
+                self.said = True
+                typer.echo("compiling kernels (first run only)")
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Listener()):
+        yield
+
+
+class _Bar:
+    """A bar of the seconds spent learning, with the cost as it falls."""
+
+    def __init__(self, seconds: float, cost: float) -> None:
+        from tqdm import tqdm
+
+        self.seconds = seconds
+        self.bar = tqdm(
+            total=seconds,
+            desc="learning",
+            bar_format="{desc} {bar} {n:.1f}/{total:.0f} s{postfix}",
+            dynamic_ncols=True,
+        )
+        self.show(cost, 0)
+
+    def show(self, cost: float, samples: int) -> None:
+        self.bar.set_postfix_str(f"cost {cost:.4f}, {samples:,} patches", refresh=False)
+
+    def __call__(self, state: Any, info: Any) -> None:
+        if info.test_cost is not None:
+            self.cost = info.test_cost
+            self.show(info.test_cost, info.samples)
+        self.bar.update(min(info.seconds, self.seconds) - self.bar.n)
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.close()

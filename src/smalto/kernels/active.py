@@ -1,0 +1,201 @@
+"""The active set shared by all greedy and homotopy coders, with its Cholesky factor.
+
+For the atoms S of an active set with Gram matrix ``G_SS = L Lᵀ`` what is kept is the rows of
+``L⁻¹``, not ``L``: with it a solution needs no triangular solve, only dot products and sums
+of rows that fill vectors. For a right-hand side b (one entry per active atom) the set also
+keeps ``y = L⁻¹ b`` and the solution ``target = L⁻ᵀ y = G_SS⁻¹ b``:
+
+- an atom that joins adds a row to ``L⁻¹``, an entry to y, and that row times that entry to
+  the target;
+- an atom that leaves is rotated into the last row, which is then taken off all three.
+
+Both cost O(s²). All of it is in float64 whatever the dtype of the data: at s ≈ 10–50 it is
+cheap, and float32 signals with correlated atoms need it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smalto.kernels.jit import kernel
+from smalto.kernels.simd import fma, hmax, hsum, lanes, load, splat, store, vabs, vmax, zero
+
+LANES = 8  # float64 numbers in a vector
+
+# An active set is two arrays, `atoms` (which ones, in the order in which they joined) and
+# `work`. The latter is cut into vectors as long as `atoms`; these come first, in this order,
+# and the rows of L⁻¹ follow. (Tuples of arrays would be neater, but Numba counts references
+# to each of their members in each call, which here takes a third of the time.)
+Y, TARGET, CODE, SIGN, GATHERED, INVERSE = range(6)
+
+
+def make_active_set(capacity: int) -> tuple[np.ndarray, np.ndarray]:
+    """Room for ``capacity`` atoms: (work, atoms), one per thread, reused for every signal."""
+    stride = -(-capacity // LANES) * LANES + LANES
+    # Two more rows than atoms: one while an atom joins, one as scratch.
+    return np.zeros((INVERSE + capacity + 2) * stride), np.zeros(stride, np.int64)
+
+
+@kernel
+def capacity(work, atoms):
+    """How many atoms fit."""
+    return work.size // atoms.size - INVERSE - 2
+
+
+@kernel
+def append(G, width, work, atoms, s, j, b, tolerance):
+    """Let atom j join the s active ones, with right-hand side b; False if it depends on them.
+
+    ``G`` is the Gram matrix, flat, with rows ``width`` apart. An atom depends on the others
+    when the part of it outside their span has a squared norm below ``tolerance`` times its
+    own; nothing has changed then but the scratch row s + 1, which holds its ``L⁻¹ g``.
+    """
+    stride = atoms.size
+    inverse, target, gathered = INVERSE * stride, TARGET * stride, GATHERED * stride
+    padded = (s + LANES - 1) // LANES * LANES
+    zeros = splat(0.0)
+    row = inverse + s * stride
+    scratch = row + stride
+    if padded > s:
+        store(work, gathered + padded - LANES, zeros)
+        store(work, scratch + padded - LANES, zeros)
+    for i in range(s):
+        work[gathered + i] = G[atoms[i] * width + j]
+    norm = np.float64(G[j * width + j])
+    outside = norm
+    rest = b
+    for i in range(s):
+        above = inverse + i * stride
+        total = load(work, above) * load(work, gathered)
+        for o in range(LANES, i + 1, LANES):
+            total = fma(load(work, above + o), load(work, gathered + o), total)
+        inner = hsum(total)
+        work[scratch + i] = inner
+        outside -= inner * inner
+        rest -= inner * work[i]  # y is the first vector
+    if not outside > tolerance * norm:
+        return False
+    diagonal = 1.0 / np.sqrt(outside)
+    y = rest * diagonal
+    work[s] = y
+    minus, last = splat(-diagonal), splat(y)
+    for o in range(0, padded, LANES):
+        even, odd = zeros, zeros
+        i = o
+        above = inverse + o * stride + o
+        while i + 1 < s:
+            even = fma(splat(work[scratch + i]), load(work, above), even)
+            odd = fma(splat(work[scratch + i + 1]), load(work, above + stride), odd)
+            above += 2 * stride
+            i += 2
+        if i < s:
+            even = fma(splat(work[scratch + i]), load(work, above), even)
+        new = (even + odd) * minus
+        store(work, row + o, new)
+        store(work, target + o, fma(last, new, load(work, target + o)))
+    store(work, row + padded, zeros)
+    work[row + s] = diagonal
+    work[target + s] = y * diagonal
+    atoms[s] = j
+    return True
+
+
+@kernel
+def remove(work, atoms, s, p):
+    """Let the p-th of s active atoms leave; the ones behind it move up."""
+    stride = atoms.size
+    inverse, target = INVERSE * stride, TARGET * stride
+    code, sign = CODE * stride, SIGN * stride
+    for i in range(p, s - 1):
+        row = inverse + i * stride
+        below = row + stride
+        u, v = work[row + p], work[below + p]
+        scale = 1.0 / np.sqrt(u * u + v * v)
+        cosine, sine = v * scale, u * scale
+        c, plus, minus = splat(cosine), splat(sine), splat(-sine)
+        for o in range(0, i + 2, LANES):
+            upper, lower = load(work, row + o), load(work, below + o)
+            store(work, row + o, fma(minus, lower, upper * c))
+            store(work, below + o, fma(plus, upper, lower * c))
+        y, next_y = work[i], work[i + 1]
+        work[i], work[i + 1] = cosine * y - sine * next_y, sine * y + cosine * next_y
+        for o in range(p, i + 2, LANES):  # column p is zero now: close the gap
+            store(work, row + o, load(work, row + o + 1))
+    last = inverse + (s - 1) * stride
+    minus = splat(-work[s - 1])
+    for o in range(0, s, LANES):
+        store(work, target + o, fma(minus, load(work, last + o), load(work, target + o)))
+    for i in range(p, s - 1):
+        atoms[i] = atoms[i + 1]
+        work[target + i] = work[target + i + 1]
+        work[code + i] = work[code + i + 1]
+        work[sign + i] = work[sign + i + 1]
+
+
+@kernel
+def weights_of_dependent(work, atoms, s):
+    """Gather the weights w with which atom j, just refused by `append`, is Σ w_i atom i."""
+    stride = atoms.size
+    inverse, gathered = INVERSE * stride, GATHERED * stride
+    scratch = inverse + (s + 1) * stride
+    for i in range(s):
+        work[gathered + i] = 0.0
+    for r in range(s):
+        for i in range(r + 1):
+            work[gathered + i] += work[scratch + r] * work[inverse + r * stride + i]
+
+
+@kernel
+def largest(values, start, width, positive):
+    """The largest of ``values[start : start + width]`` or of their magnitudes; at least 0."""
+    top = zero(values)
+    if positive:
+        for j in range(start, start + width, lanes(values)):
+            top = vmax(top, load(values, j))
+    else:
+        for j in range(start, start + width, lanes(values)):
+            top = vmax(top, vabs(load(values, j)))
+    return hmax(top)
+
+
+@kernel
+def correlations(G, width, q, start, atoms, s, positive, buffer):
+    """Write ``q − Σ_i coefficient_i G[atoms_i]`` and return its largest value.
+
+    Largest in magnitude, or as it stands when ``positive``, and at least 0. ``q`` is read
+    from ``start`` on; the first ``width`` numbers of the buffer receive the result, the s
+    coefficients stand behind them. Rows of G are streamed four at a time: for more than a
+    few hundred atoms they come from beyond the first cache, and order matters most.
+    """
+    step = lanes(buffer)
+    i = s % 4
+    if i == 0:
+        for j in range(0, width, step):
+            store(buffer, j, load(q, start + j))
+    elif i == 1:
+        a0, g0 = splat(-buffer[width]), atoms[0] * width
+        for j in range(0, width, step):
+            store(buffer, j, fma(a0, load(G, g0 + j), load(q, start + j)))
+    elif i == 2:
+        a0, g0 = splat(-buffer[width]), atoms[0] * width
+        a1, g1 = splat(-buffer[width + 1]), atoms[1] * width
+        for j in range(0, width, step):
+            c = fma(a0, load(G, g0 + j), load(q, start + j))
+            store(buffer, j, fma(a1, load(G, g1 + j), c))
+    else:
+        a0, g0 = splat(-buffer[width]), atoms[0] * width
+        a1, g1 = splat(-buffer[width + 1]), atoms[1] * width
+        a2, g2 = splat(-buffer[width + 2]), atoms[2] * width
+        for j in range(0, width, step):
+            c = fma(a1, load(G, g1 + j), fma(a0, load(G, g0 + j), load(q, start + j)))
+            store(buffer, j, fma(a2, load(G, g2 + j), c))
+    while i < s:
+        a0, g0 = splat(-buffer[width + i]), atoms[i] * width
+        a1, g1 = splat(-buffer[width + i + 1]), atoms[i + 1] * width
+        a2, g2 = splat(-buffer[width + i + 2]), atoms[i + 2] * width
+        a3, g3 = splat(-buffer[width + i + 3]), atoms[i + 3] * width
+        for j in range(0, width, step):
+            c = fma(a1, load(G, g1 + j), fma(a0, load(G, g0 + j), load(buffer, j)))
+            store(buffer, j, fma(a3, load(G, g3 + j), fma(a2, load(G, g2 + j), c)))
+        i += 4
+    return largest(buffer, 0, width, positive)

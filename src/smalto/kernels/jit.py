@@ -1,0 +1,15 @@
+"""How every kernel of the library is compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+# No bounds checks, no GIL, kept on disk; a division by zero gives what IEEE says.
+kernel: Any = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+
+# The same for loops whose sums may be added in any order (so that they fill vectors).
+summing: Any = njit(
+    cache=True, nogil=True, error_model="numpy", _nrt=False, fastmath={"reassoc", "contract", "nsz"}
+)

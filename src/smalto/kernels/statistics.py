@@ -1,0 +1,73 @@
+"""The sufficient statistics A = Σ αᵀα and B = Σ αᵀx, from sparse codes (lines 5, 6 of Alg. 1).
+
+A signal with s nonzeros costs s² + s·m operations here, not k² + k·m. The work is cut by
+atoms (rows of A and B), and each row sums over the signals in their order, so that the result
+does not depend on how many threads share the rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smalto.kernels.jit import kernel, summing
+
+
+@kernel
+def fit_of_rows(G, Q, norms, indptr, indices, values, out):
+    """``½‖x − αD‖²`` of each row, from G = D Dᵀ, q = x Dᵀ and ‖x‖²."""
+    for row in range(out.size):
+        begin, end = indptr[row], indptr[row + 1]
+        total = norms[row]
+        for p in range(begin, end):
+            i = indices[p]
+            inner = 0.0
+            for r in range(begin, end):
+                inner += np.float64(values[r]) * G[i, indices[r]]
+            total += values[p] * (inner - 2.0 * Q[row, i])
+        out[row] = 0.5 * max(total, 0.0)
+
+
+@kernel
+def by_atom(indptr, indices, n_atoms, atom_ptr, rows, places):
+    """Turn row-wise codes into atom-wise lists: which rows use an atom, and where.
+
+    The users of atom j are ``rows[atom_ptr[j] : atom_ptr[j + 1]]`` in increasing order, and
+    their coefficients stand at ``places`` in the values of the codes.
+    """
+    atom_ptr[:] = 0
+    for p in range(indices.size):
+        atom_ptr[indices[p] + 1] += 1
+    for j in range(n_atoms):
+        atom_ptr[j + 1] += atom_ptr[j]
+    for row in range(indptr.size - 1):
+        for p in range(indptr[row], indptr[row + 1]):
+            j = indices[p]
+            rows[atom_ptr[j]] = row
+            places[atom_ptr[j]] = p
+            atom_ptr[j] += 1
+    for j in range(n_atoms, 0, -1):
+        atom_ptr[j] = atom_ptr[j - 1]
+    atom_ptr[0] = 0
+
+
+@summing
+def add_to_gram(indptr, indices, values, atom_ptr, rows, places, weight, first, last, A):
+    """``A[j] += weight Σ α_j α`` for the atoms from ``first`` to ``last``."""
+    for j in range(first, last):
+        for u in range(atom_ptr[j], atom_ptr[j + 1]):
+            row = rows[u]
+            scaled = weight * values[places[u]]
+            for p in range(indptr[row], indptr[row + 1]):
+                A[j, indices[p]] += scaled * values[p]
+
+
+@summing
+def add_to_products(values, atom_ptr, rows, places, X, weight, first, last, B):
+    """``B[j] += weight Σ α_j x`` for the atoms from ``first`` to ``last``."""
+    m = X.shape[1]
+    for j in range(first, last):
+        for u in range(atom_ptr[j], atom_ptr[j + 1]):
+            scaled = weight * values[places[u]]
+            x = X[rows[u]]
+            for i in range(m):
+                B[j, i] += scaled * x[i]

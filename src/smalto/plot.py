@@ -1,0 +1,304 @@
+"""Pictures of dictionaries and of costs, with matplotlib (``pip install "smalto[plot]"``).
+
+Every function draws into the axes it is given, or into a figure of its own that needs no display,
+and returns the axes: ``dictionary_mosaic(D).figure.savefig("dictionary.png")``. Nothing is shown
+and no global state of pyplot is touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from smalto.checks import Array, as_dictionary, as_rows, check_integer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["cost_curve", "dictionary_mosaic", "mosaic"]
+
+_DOTS = 100  # of an own figure, per inch
+_WIDTH = 900  # about how many dots wide a mosaic is in a figure of its own
+_GAP = 1.0  # white
+_NAMES = {
+    "seconds": "seconds",
+    "samples": "samples seen",
+    "step": "step",
+    "test_cost": "cost on the validation set",
+    "batch_cost": "cost on the batch",
+    "surrogate": "surrogate cost",
+}
+
+
+class Record(Protocol):
+    """What is read of one entry of a history."""
+
+    @property
+    def step(self) -> int: ...
+    @property
+    def samples(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def surrogate(self) -> float: ...
+    @property
+    def batch_cost(self) -> float: ...
+    @property
+    def test_cost(self) -> float | None: ...
+
+
+History: TypeAlias = Sequence[Record]
+
+
+def mosaic(
+    D: ArrayLike,
+    patch_shape: tuple[int, ...] | None = None,
+    *,
+    signed: bool = False,
+    order: ArrayLike | None = None,
+    zoom: int = 1,
+    gap: int = 1,
+) -> Array:
+    """Lay the atoms of a dictionary side by side in one picture.
+
+    Parameters
+    ----------
+    D : array-like of shape (k, m)
+        One atom per row.
+    patch_shape : (height, width) or (height, width, 3), optional
+        The shape of an atom. By default a square, grey if m is p * p and RGB if it is 3 * p * p.
+    signed : bool
+        False stretches each atom from its smallest value (black) to its largest (white), all the
+        channels of a colour alike. True shows zero white, positive values red and negative ones
+        blue, the strongest value of each atom in full colour.
+    order : sequence of int, optional
+        Which atoms are shown, in this order, row by row. By default all as they come.
+    zoom : int
+        The side of the square that stands for one value.
+    gap : int
+        The width of the white lines around atoms.
+
+    Returns
+    -------
+    ndarray of shape (height, width, 3), float32
+        An RGB picture in [0, 1].
+    """
+    atoms = _check_atoms(D, order)
+    zoom, gap = check_integer("zoom", zoom), check_integer("gap", gap, low=0)
+    shape = _check_shape(patch_shape, atoms.shape[1])
+    if signed and len(shape) == 3:
+        message = f"signed=True is for atoms of one channel, got patch_shape {shape}"
+        raise ValueError(message)
+    colours = _signed_colours(atoms) if signed else _own_range(atoms)
+    tiles = colours.reshape(len(atoms), shape[0], shape[1], -1)
+    tiles = tiles.repeat(zoom, axis=1).repeat(zoom, axis=2)
+
+    n_rows, n_columns = _grid(len(atoms))
+    height, width = tiles.shape[1] + gap, tiles.shape[2] + gap
+    picture = np.full((n_rows * height + gap, n_columns * width + gap, 3), _GAP, np.float32)
+    for i, tile in enumerate(tiles):
+        row, column = divmod(i, n_columns)
+        top, left = row * height + gap, column * width + gap
+        picture[top : top + tile.shape[0], left : left + tile.shape[1]] = tile
+    return picture
+
+
+def dictionary_mosaic(
+    D: ArrayLike,
+    patch_shape: tuple[int, ...] | None = None,
+    *,
+    signed: bool = False,
+    order: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the atoms of a dictionary side by side.
+
+    Parameters
+    ----------
+    D : array-like of shape (k, m)
+        One atom per row.
+    patch_shape : (height, width) or (height, width, 3), optional
+        The shape of an atom. By default a square, grey if m is p * p and RGB if it is 3 * p * p.
+    signed : bool
+        False stretches each atom over its own range; True shows positive values red, negative ones
+        blue and zero white. See `mosaic`.
+    order : sequence of int, optional
+        Which atoms are shown, in this order, row by row. By default all as they come.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. By default a new figure that fits the mosaic to the dot.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    atoms = _check_atoms(D, order)
+    shape = _check_shape(patch_shape, atoms.shape[1])
+    zoom = min(max(round(_WIDTH / (_grid(len(atoms))[1] * shape[1])), 1), 12)
+    picture = mosaic(atoms, shape, signed=signed, zoom=zoom, gap=max(zoom // 2, 1))
+    if ax is None:
+        size = (picture.shape[1] / _DOTS, picture.shape[0] / _DOTS)
+        ax = _new_figure(figsize=size, dpi=_DOTS).add_axes((0.0, 0.0, 1.0, 1.0))
+    ax.imshow(picture)
+    ax.set_axis_off()
+    return ax
+
+
+def cost_curve(
+    histories: History | Sequence[History] | Mapping[str, History],
+    x: Literal["seconds", "samples", "step"] = "seconds",
+    ax: Axes | None = None,
+    labels: Sequence[str] | None = None,
+    y: Literal["test_cost", "batch_cost", "surrogate"] = "test_cost",
+) -> Axes:
+    """Draw how the cost falls, on a logarithmic axis of time, samples or steps.
+
+    Parameters
+    ----------
+    histories : history, sequence of histories, or mapping of labels to histories
+        A history is what ``learn`` returns as ``result.history``: a sequence of records. Those
+        without the cost asked for, and those at x = 0, have no place on the curve.
+    x : {"seconds", "samples", "step"}
+        What the cost is drawn against.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. By default a new figure.
+    labels : sequence of str, optional
+        One name per history, for the legend.
+    y : {"test_cost", "batch_cost", "surrogate"}
+        Which cost. ``"test_cost"`` is there when ``learn`` was given a validation set.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    if x not in ("seconds", "samples", "step"):
+        message = f'x must be "seconds", "samples" or "step", got {x!r}'
+        raise ValueError(message)
+    if y not in ("test_cost", "batch_cost", "surrogate"):
+        message = f'y must be "test_cost", "batch_cost" or "surrogate", got {y!r}'
+        raise ValueError(message)
+    runs, names = _check_histories(histories, labels)
+    curves = []
+    for i, run in enumerate(runs):
+        points = [(getattr(record, x), getattr(record, y)) for record in run]
+        points = [(at, cost) for at, cost in points if cost is not None and at > 0]
+        if not points:
+            hint = ": give learn() a validation set" if y == "test_cost" else ""
+            message = f"none of the {len(run)} records of history {i} has a {y} at {x} > 0{hint}"
+            raise ValueError(message)
+        curves.append(np.array(points, dtype=np.float64))
+    if ax is None:
+        ax = _new_figure(figsize=(6.4, 4.0), dpi=150, layout="constrained").add_subplot()
+    for name, curve in zip(names, curves, strict=True):
+        marker = "o" if len(curve) <= 40 else ""
+        ax.plot(curve[:, 0], curve[:, 1], label=name, linewidth=1.8, marker=marker, markersize=3.5)
+    ax.set_xscale("log")
+    if x == "seconds":
+        ax.xaxis.set_major_formatter("{x:g}")  # 0.1, 1, 10
+    ax.set_xlabel(_NAMES[x])
+    ax.set_ylabel(_NAMES[y])
+    ax.grid(visible=True, which="major", color="0.9")
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    if any(names):
+        ax.legend(frameon=False)
+    return ax
+
+
+def _new_figure(**settings: Any) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        message = 'plots need matplotlib: pip install "smalto[plot]"'
+        raise ImportError(message) from error
+    return Figure(**settings)
+
+
+def _grid(count: int) -> tuple[int, int]:
+    """Rows and columns for ``count`` tiles: none left empty if a wide enough grid allows it."""
+    for n_rows in range(math.isqrt(count), 0, -1):
+        if count % n_rows == 0 and count // n_rows <= 2 * n_rows:
+            return n_rows, count // n_rows
+    n_columns = math.ceil(math.sqrt(count))
+    return math.ceil(count / n_columns), n_columns
+
+
+def _own_range(atoms: Array) -> Array:
+    """Each atom stretched to [0, 1]; a constant one is mid-grey."""
+    low = atoms.min(axis=1, keepdims=True)
+    span = atoms.max(axis=1, keepdims=True) - low
+    flat = span == 0.0
+    return np.where(flat, 0.5, (atoms - low) / np.where(flat, 1.0, span))
+
+
+def _signed_colours(atoms: Array) -> Array:
+    """Red where positive, blue where negative, white where zero: (k, m, 3)."""
+    largest = np.abs(atoms).max(axis=1, keepdims=True)
+    share = atoms / np.where(largest == 0.0, 1.0, largest)
+    red = 1.0 + np.minimum(share, 0.0)
+    blue = 1.0 - np.maximum(share, 0.0)
+    return np.stack([red, 1.0 - np.abs(share), blue], axis=2)
+
+
+def _check_shape(patch_shape: tuple[int, ...] | None, m: int) -> tuple[int, ...]:
+    if patch_shape is None:
+        side = math.isqrt(m)
+        if side * side == m:
+            return side, side
+        side = math.isqrt(m // 3)
+        if 3 * side * side == m:
+            return side, side, 3
+        message = f"atoms of {m} values are neither p x p nor p x p x 3: give patch_shape"
+        raise ValueError(message)
+    shape = tuple(check_integer("patch_shape", side) for side in patch_shape)
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] != 3):
+        message = f"patch_shape must be (height, width) or (height, width, 3), got {patch_shape}"
+        raise ValueError(message)
+    if math.prod(shape) != m:
+        message = f"patch_shape {patch_shape} has {math.prod(shape)} values, an atom of D has {m}"
+        raise ValueError(message)
+    return shape
+
+
+def _check_atoms(D: ArrayLike, order: ArrayLike | None) -> Array:
+    """Return the atoms to show, float64."""
+    rows = as_rows("D", D)
+    atoms = as_dictionary(rows, rows.shape[1], np.dtype(np.float64))
+    if order is None:
+        return atoms
+    numbers = np.asarray(order)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or numbers.size == 0:
+        message = f"order must be a sequence of atom numbers, got {order!r}"
+        raise ValueError(message)
+    outside = numbers[(numbers < 0) | (numbers >= len(atoms))]
+    if outside.size:
+        message = f"order must hold numbers from 0 to {len(atoms) - 1}, got {outside[0]}"
+        raise ValueError(message)
+    return np.take(atoms, numbers, axis=0)
+
+
+def _check_histories(
+    histories: History | Sequence[History] | Mapping[str, History], labels: Sequence[str] | None
+) -> tuple[list[History], Sequence[str | None]]:
+    """Return the histories as a list, and one label for each."""
+    names: Sequence[str | None] | None = labels
+    if isinstance(histories, Mapping):
+        runs = list(histories.values())
+        names = list(histories) if labels is None else labels
+    elif len(histories) and not isinstance(histories[0], Sequence):
+        runs = [cast(History, histories)]
+    else:
+        runs = list(cast(Sequence[History], histories))
+    if not runs:
+        message = f"histories must hold one history or more, got {histories!r}"
+        raise ValueError(message)
+    if names is None:
+        names = [None] if len(runs) == 1 else [f"run {i + 1}" for i in range(len(runs))]
+    if len(names) != len(runs):
+        message = f"labels must be one per history, got {len(names)} for {len(runs)}"
+        raise ValueError(message)
+    return runs, names
