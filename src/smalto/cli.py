@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self
 
 import numpy as np
 import typer
@@ -23,12 +23,13 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Learn the atoms of which data can be composed, a few at a time.",
 )
 
 N_TRAIN, N_TEST = 60_000, 3_000
 MIN_CONTRAST = 0.03  # leaves out blurred backgrounds and sky: there is only noise to be learned
-TILE = 64  # every fifth tile of the photograph is held out
+TILE = 48  # every fifth tile of the photograph is held out
 NAMES = ("dictionary.png", "cost.png")
 INTERRUPTED = 130
 
@@ -40,15 +41,22 @@ class Photo(StrEnum):
     china = "china"
 
 
-@app.callback()
-def _smalto(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
-    ] = False,
-) -> None:
-    if version:
+def _show_version(asked: bool) -> None:
+    if asked:
         typer.echo(f"smalto {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def _smalto(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", is_eager=True, callback=_show_version
+        ),
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
@@ -107,12 +115,12 @@ def demo(
         )
     after, codes = _cost(test, result.D, coder, threads)
     use = np.bincount(codes.indices, weights=np.abs(codes.data), minlength=atoms)
-    figures = (
-        dictionary_mosaic(result.D, (patch, patch, 3), order=np.argsort(-use)).figure,
-        cost_curve(result.history).figure,
-    )
-    for path, figure in zip(paths, figures, strict=True):
-        _write(figure, path)
+    tiles = dictionary_mosaic(result.D, (patch, patch, 3), order=np.argsort(-use, kind="stable"))
+    curve = cost_curve(result.history)
+    curve.set_ylabel("cost of held-out patches")
+    curve.axhline(before, color="0.6", linestyle="--", linewidth=1.2)
+    for path, axes in zip(paths, (tiles, curve), strict=True):
+        _write(axes.figure, path)
 
     last = result.history[-1]
     typer.echo(
@@ -133,7 +141,7 @@ def main() -> None:
     app(prog_name="smalto")
 
 
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     typer.echo(f"smalto demo: {message}", err=True)
     raise typer.Exit(1)
 
@@ -145,9 +153,8 @@ def _patches(photo: Photo, patch: int, seed: int) -> tuple[Array, Array]:
     picture = sample_photo(photo.value)
     side = max(TILE, 3 * patch)
     groups: tuple[list[Array], list[Array]] = ([], [])
-    for i, top in enumerate(range(0, picture.shape[0] - side + 1, side)):
-        for j, left in enumerate(range(0, picture.shape[1] - side + 1, side)):
-            tile = picture[top : top + side, left : left + side]
+    for i, strip in enumerate(np.array_split(picture, picture.shape[0] // side, axis=0)):
+        for j, tile in enumerate(np.array_split(strip, picture.shape[1] // side, axis=1)):
             groups[(i + 2 * j) % 5 == 0].append(tile)
     rng = np.random.default_rng(seed)
     train, test = (
@@ -167,7 +174,7 @@ def _cost(X: Array, D: Array, coder: Lasso, threads: int | None) -> tuple[float,
 
 
 def _milestones() -> Sequence[int]:
-    """Steps at which to look at the test cost: dense at first, then each an eighth later."""
+    """At which steps to look at the test cost: at each one first, then ever an eighth later."""
     return sorted({round(1.125**i) for i in range(160)})
 
 
@@ -225,7 +232,7 @@ class _Bar:
             self.show(info.test_cost, info.samples)
         self.bar.update(min(info.seconds, self.seconds) - self.bar.n)
 
-    def __enter__(self) -> _Bar:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

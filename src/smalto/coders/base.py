@@ -54,8 +54,8 @@ class Coder(Protocol):
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G.
 
-        G is (width, width), C-contiguous and this solver's own: it may write to it. The
-        dictionary is filled up with zero atoms to a width that is a multiple of `PADDING`.
+        G is (width, width), C-contiguous, and must not be written to. The dictionary is
+        filled up with zero atoms to a width that is a multiple of `PADDING`.
         """
 
     def penalty(self, codes: Any) -> Array:

@@ -16,6 +16,7 @@ from smalto.kernels.statistics import fit_of_rows
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas
 
 CHUNK = 128  # rows coded as one task; never depends on the number of threads
+ROWS_AT_ONCE = 8192  # rows whose codes are held at once where only their cost is wanted
 BLOCK = 128  # rows of the Gram matrix computed as one task
 
 
@@ -89,7 +90,7 @@ class Prepared:
     """A dictionary made ready for coding: padded, with its Gram matrix and solver."""
 
     atoms: Array  # Dᵀ padded with zero atoms (m, width): C-contiguous for CSR rows
-    G: Array  # (width, width), without what the coder adds to it
+    G: Array  # (width, width)
     solve: Solver
 
 
@@ -102,7 +103,7 @@ def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
         padded = np.zeros((width, m), D.dtype)
         padded[:k] = D
     G = gram(padded, n_threads)
-    return Prepared(padded.T, G, coder.solver(G.copy()))
+    return Prepared(padded.T, G, coder.solver(G))
 
 
 def gram(D: Array, n_threads: int) -> Array:
@@ -125,6 +126,7 @@ class Coded:
 
     codes: Codes
     fit: Array  # ½‖x − αD‖² of each row, float64
+    norms: Array  # ‖x‖² of each row, float64
 
 
 def code_rows(X: Rows, prepared: Prepared, start: Codes | None, n_threads: int) -> Coded:
@@ -132,7 +134,7 @@ def code_rows(X: Rows, prepared: Prepared, start: Codes | None, n_threads: int) 
     n = X.shape[0]
     count = max(1, -(-n // CHUNK))
     parts: list[Any] = [None] * count
-    fit = np.empty(n)
+    fit, norms = np.empty((2, n))
     is_sparse = sparse.issparse(X)
     dtype = prepared.G.dtype
 
@@ -141,9 +143,9 @@ def code_rows(X: Rows, prepared: Prepared, start: Codes | None, n_threads: int) 
         x = as_floats(X[rows], dtype)
         Q = np.ascontiguousarray(x @ prepared.atoms)
         if is_sparse:
-            norms = np.asarray(x.multiply(x).sum(axis=1), np.float64).ravel()
+            norms[rows] = np.asarray(x.multiply(x).sum(axis=1), np.float64).ravel()
         else:
-            norms = np.einsum("ij,ij->i", x, x, dtype=np.float64)
+            norms[rows] = np.einsum("ij,ij->i", x, x)
         first = None
         if start is not None:
             begin, end = start.indptr[rows.start], start.indptr[rows.stop]
@@ -152,12 +154,23 @@ def code_rows(X: Rows, prepared: Prepared, start: Codes | None, n_threads: int) 
                 start.indices[begin:end],
                 start.values[begin:end],
             )
-        codes = prepared.solve(Q, norms, first)
-        fit_of_rows(prepared.G, Q, norms, *codes, fit[rows])
+        codes = prepared.solve(Q, norms[rows], first)
+        fit_of_rows(prepared.G, Q, norms[rows], *codes, fit[rows])
         parts[number] = codes
 
     run_tasks(task, count, n_threads)
-    return Coded(stack(parts), fit)
+    return Coded(stack(parts), fit, norms)
+
+
+def mean_cost(X: Rows, D: Array, coder: Coder, n_threads: int) -> float:
+    """The mean of ``½‖x − αD‖² + ψ(α)`` over validated rows, for a coder that is resolved."""
+    prepared = prepare(D, coder, n_threads)
+    total = 0.0
+    for begin in range(0, X.shape[0], ROWS_AT_ONCE):
+        coded = code_rows(X[begin : begin + ROWS_AT_ONCE], prepared, None, n_threads)
+        total += float(coded.fit.sum())
+        total += float(coder.penalty(coded.codes.as_csr(len(D))).sum())
+    return total / X.shape[0]
 
 
 def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:

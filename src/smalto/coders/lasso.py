@@ -12,7 +12,7 @@ from smalto.checks import Array, Rows, check_number
 from smalto.coders.base import Codes, Solver
 from smalto.coders.path import lam_for_nonzeros
 from smalto.kernels.active import make_active_set
-from smalto.kernels.lasso import lasso_rows
+from smalto.kernels.lasso import elastic_net_of_rows, lasso_rows
 
 _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
@@ -64,13 +64,14 @@ class Lasso:
         return replace(self, lam=lam)
 
     def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G (made its own)."""
+        """How to code over a dictionary with Gram matrix G ."""
         if self.lam is None:
             message = "lam is not decided yet: call resolve(X, D) first"
             raise ValueError(message)
         width = len(G)
         if self.ridge:
-            G[np.diag_indices(width)] += self.ridge
+            G = G.copy()
+            G[np.diag_indices(width)] += G.dtype.type(self.ridge)
         exact = G.reshape(-1)
         # For float64 the search runs on a float32 copy, then the end is made exact.
         fast = exact if G.dtype == np.float32 else exact.astype(np.float32)
@@ -83,12 +84,10 @@ class Lasso:
 
     def penalty(self, codes: Any) -> Array:
         """``lam ‖α‖₁ + ridge/2 ‖α‖²`` of each row of codes."""
-        absolute = abs(codes) if sparse.issparse(codes) else np.abs(codes)
-        total = (self.lam or 0.0) * np.asarray(absolute.sum(axis=1), np.float64).ravel()
-        if self.ridge:
-            squares = codes.power(2) if sparse.issparse(codes) else np.square(codes)
-            total += self.ridge / 2 * np.asarray(squares.sum(axis=1), np.float64).ravel()
-        return total
+        codes = sparse.csr_array(codes)
+        out = np.empty(codes.shape[0])
+        elastic_net_of_rows(codes.indptr, codes.data, self.lam or 0.0, float(self.ridge), out)
+        return out
 
 
 def default_lam(X: Rows) -> float:

@@ -241,3 +241,15 @@ def lasso_rows(G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used,
         out_ptr[row + 1] = position + s
         row += 1
     return row
+
+
+@kernel
+def elastic_net_of_rows(indptr, values, lam, ridge, out):
+    """``lam ‖α‖₁ + ridge/2 ‖α‖²`` of each row of sparse codes."""
+    for row in range(out.size):
+        total, squares = 0.0, 0.0
+        for p in range(indptr[row], indptr[row + 1]):
+            value = np.float64(values[p])
+            total += abs(value)
+            squares += value * value
+        out[row] = lam * total + 0.5 * ridge * squares

@@ -20,10 +20,10 @@ def fit_of_rows(G, Q, norms, indptr, indices, values, out):
         total = norms[row]
         for p in range(begin, end):
             i = indices[p]
-            inner = 0.0
-            for r in range(begin, end):
+            inner = 0.5 * np.float64(values[p]) * G[i, i] - Q[row, i]
+            for r in range(begin, p):
                 inner += np.float64(values[r]) * G[i, indices[r]]
-            total += values[p] * (inner - 2.0 * Q[row, i])
+            total += 2.0 * values[p] * inner
         out[row] = 0.5 * max(total, 0.0)
 
 

@@ -1,0 +1,347 @@
+"""Euclidean projection onto ``a‖u‖₁ + b‖u‖² ≤ r``: ℓ1 ball, simplex and elastic-net ball.
+
+The solution is ``u = soft(v, a lam) / (1 + 2 b lam)``, with the ``lam`` that makes the
+constraint tight (Appendix B.1). If the set S of entries that stay non-zero is known, lam
+solves ``lam + b lam² = (a Σ|v| + b Σv² - r) / (a²|S| + 4 r b)``, sums over S. Seen in
+``lam + b lam²``, the excess of the constraint is convex and piecewise linear: Newton's steps
+from the left never pass the root and each can only shrink S, so the first step that leaves S
+as it was is exact. At every step the excess or its slope halves, which bounds their number
+by ``2 log2(m)`` and the bits of a number; three to eight are usual.
+
+Each step measures the entries from the current threshold (what one step leaves is again a
+vector to project, as ``u`` above composes), so nothing cancels when v is far outside the set,
+and nothing overflows: what is summed is the current ``u``.
+
+A long vector is not swept that often: a sample tells between which two thresholds the answer
+must lie, one pass sums what is above and keeps what is between, and Newton's steps look at
+that remainder only. If the sample misled, the remainder shows it and all entries are taken.
+
+``kind`` says which magnitudes are thresholded: ABSOLUTE ``|v|``, POSITIVE ``max(v, 0)`` (the
+set with ``u ≥ 0`` added), or RAW ``v`` (the simplex, whose threshold may be negative). ``work``
+is an array of v's dtype with ``v.size`` entries rounded up to a vector (``work_size``).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import config, njit
+from numba.extending import intrinsic
+
+from smalto.kernels.simd import (
+    above,
+    fma,
+    hmax,
+    hsum,
+    lanes,
+    load,
+    lowest_bit,
+    splat,
+    store,
+    vabs,
+    vmax,
+    zero,
+)
+
+ABSOLUTE, POSITIVE, RAW = 0, 1, 2
+LONG = 8192  # entries from which a sample pays
+SAMPLE = 4096  # entries of the sample, at most
+BLOCK = 128  # vectors summed in the vector's precision, before double precision takes over
+
+
+@intrinsic
+def reached(typingctx, x, y):
+    """1 in the lanes where ``x >= y``, 0 in the others."""
+
+    def codegen(context, builder, signature, args):
+        kind = args[0].type
+        ones, zeros = (ir.Constant(kind, [c] * kind.count) for c in (1.0, 0.0))
+        return builder.select(builder.fcmp_ordered(">=", *args), ones, zeros)
+
+    return x(x, x), codegen
+
+
+if config.DISABLE_JIT:
+
+    def reached(x, y):  # noqa: F811
+        return (x >= y).astype(x.dtype)
+
+
+def work_size(m: int) -> int:
+    """How many entries the workspace of a vector of length m has, for either dtype."""
+    return (m + 15) // 16 * 16
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def magnitudes(v, kind, x):
+    """Write v's magnitudes to x, padded with -inf to whole vectors.
+
+    Returns their sum, sum of squares and maximum, and 0.0, or NaN if v is not finite.
+    """
+    w = lanes(v)
+    m = v.size
+    whole = m - m % w
+    s1, s2, unsound = 0.0, 0.0, 0.0
+    top = splat(v.dtype.type(-np.inf))
+    none = zero(v)
+    for begin in range(0, whole, BLOCK * w):
+        b1, b2, bad = none, none, none
+        for i in range(begin, min(begin + BLOCK * w, whole), w):
+            y = load(v, i)
+            bad = fma(y, none, bad)
+            if kind == ABSOLUTE:
+                y = vabs(y)
+            elif kind == POSITIVE:
+                y = vmax(y, none)
+            store(x, i, y)
+            b1, b2, top = b1 + y, fma(y, y, b2), vmax(y, top)
+        s1, s2, unsound = s1 + hsum(b1), s2 + hsum(b2), unsound + hsum(bad)
+    highest = hmax(top)
+    for i in range(whole, m):
+        y = v[i]
+        unsound += y * 0
+        if kind == ABSOLUTE:
+            y = abs(y)
+        elif kind == POSITIVE and not y > 0:
+            y = v.dtype.type(0)
+        x[i] = y
+        s1, s2, highest = s1 + y, s2 + float(y) * float(y), max(highest, y)
+    for i in range(m, whole + w if whole < m else m):
+        x[i] = -np.inf
+    return s1, s2, float(highest), unsound
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def beyond(x, n, t, scale):
+    """Number, sum and sum of squares of ``(x - t) * scale`` over ``x >= t``; n fills vectors."""
+    w = lanes(x)
+    count, s1, s2 = 0.0, 0.0, 0.0
+    threshold, factor = splat(x.dtype.type(t)), splat(x.dtype.type(scale))
+    none = zero(x)
+    for begin in range(0, n, BLOCK * w):
+        c, b1, b2 = none, none, none
+        for i in range(begin, min(begin + BLOCK * w, n), w):
+            y = load(x, i)
+            d = vmax(y - threshold, none) * factor
+            c, b1, b2 = c + reached(y, threshold), b1 + d, fma(d, d, b2)
+        count, s1, s2 = count + hsum(c), s1 + hsum(b1), s2 + hsum(b2)
+    return count, s1, s2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bound_from_largest(top, a, b, r):
+    """The lam of S = the largest entry alone: never above the solution."""
+    if b == 0.0:
+        return (a * top - r) / (a * a)
+    unit = 1.0 / top if top > 1.0 else 1.0  # top² may overflow
+    x = top * unit
+    q = (a * unit * x + b * x * x - r * unit * unit) / (a * a + 4.0 * r * b)
+    return 2.0 * q / (unit + math.sqrt(unit * unit + 4.0 * b * max(q, 0.0))) / unit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bound_from_all(s1, s2, m, a, b, r):
+    """The lam of S = everything: never above the solution, exact if nothing becomes zero."""
+    q = (a * s1 + b * s2 - r) / (m * a * a + 4.0 * r * b)
+    if not abs(q) < np.inf or (b > 0.0 and q < 0.0):
+        return -np.inf
+    return 2.0 * q / (1.0 + math.sqrt(1.0 + 4.0 * b * q))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def newton(x, n, lam, a, b, r, kind, c0, hi, u1, u2):
+    """Newton's steps from lam; c0 entries above hi, with sums u1, u2 of x - hi, come besides x.
+
+    Returns (t, scale, shift, count, steps): the magnitudes of the solution are
+    ``max((x - t) * scale - shift, 0)``, of which count are positive or just zero. No steps
+    means that lam was not below the solution.
+    """
+    before, steps = -1.0, 0
+    k = 1.0 + 2.0 * b * lam
+    while True:
+        t = float(x.dtype.type(a * lam))  # as the entries see it: x - t is then exact near t
+        count, s1, s2 = beyond(x, n, t, 1.0 / k)
+        if c0 > 0.0:
+            d = hi - t
+            count += c0
+            s1 += (u1 + c0 * d) / k
+            s2 += (u2 + 2.0 * d * u1 + c0 * d * d) / k / k
+        q = (a * s1 + b * s2 - r) / (count * a * a + 4.0 * r * b)
+        mu = 2.0 * q / (1.0 + math.sqrt(1.0 + 4.0 * b * q))
+        if count == before or not mu > 0.0:
+            break
+        before, steps = count, steps + 1
+        lam += k * mu
+        k *= 1.0 + 2.0 * b * mu
+    if kind != RAW and t <= 0.0 and not mu > 0.0:
+        mu = 0.0  # feasible to rounding
+    grown = 1.0 + 2.0 * b * mu
+    return t, 1.0 / (k * grown), a * mu / grown, count, steps
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def spread(v, kind, x, n):
+    """Write the magnitudes of n entries spread over v to x; return their maximum."""
+    w = lanes(v)
+    none = zero(v)
+    top = splat(v.dtype.type(-np.inf))
+    count = n // w
+    for j in range(count):
+        y = load(v, j * (v.size // w) // count * w)
+        if kind == ABSOLUTE:
+            y = vabs(y)
+        elif kind == POSITIVE:
+            y = vmax(y, none)
+        store(x, j * w, y)
+        top = vmax(y, top)
+    return float(hmax(top))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def between(v, kind, x, lo, hi):
+    """Copy the magnitudes inside (lo, hi) to x, padded with -inf, and sum those from hi on.
+
+    Returns how many were copied (padding included), the number, sum and sum of squares of
+    ``|v| - hi`` from hi on, and 0.0, or NaN if v is not finite.
+    """
+    w = lanes(v)
+    m = v.size
+    whole = m - m % w
+    n, count, s1, s2, unsound = 0, 0.0, 0.0, 0.0, 0.0
+    low, high = v.dtype.type(lo), v.dtype.type(hi)
+    lows, highs, none = splat(low), splat(high), zero(v)
+    for begin in range(0, whole, BLOCK * w):
+        b1, b2, c, bad = none, none, none, none
+        for i in range(begin, min(begin + BLOCK * w, whole), w):
+            y = load(v, i)
+            bad = fma(y, none, bad)
+            if kind == ABSOLUTE:
+                y = vabs(y)
+            d = vmax(y - highs, none)
+            b1, b2, c = b1 + d, fma(d, d, b2), c + reached(y, highs)
+            bits = above(y, lows) & above(highs, y)
+            while bits:
+                y1 = v[i + lowest_bit(bits)]
+                x[n] = abs(y1) if kind == ABSOLUTE else y1
+                n += 1
+                bits &= bits - 1
+        count, s1, s2 = count + hsum(c), s1 + hsum(b1), s2 + hsum(b2)
+        unsound += hsum(bad)
+    for i in range(whole, m):
+        y1 = abs(v[i]) if kind == ABSOLUTE else v[i]
+        unsound += y1 * 0
+        if y1 >= high:
+            count, s1, s2 = count + 1.0, s1 + (y1 - high), s2 + (y1 - high) ** 2
+        elif y1 > low:
+            x[n] = y1
+            n += 1
+    while n % w:
+        x[n] = -np.inf
+        n += 1
+    return n, count, s1, s2, unsound
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve_sample(x, n, top, a, b, r, kind):
+    """Threshold and active count of the n magnitudes in x, whose maximum is top."""
+    lam = bound_from_largest(top, a, b, r)
+    if kind != RAW:
+        lam = max(lam, 0.0)
+    t, _, _, count, _ = newton(x, n, lam, a, b, r, kind, 0.0, 0.0, 0.0, 0.0)
+    return t, count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def threshold_of_long(v, a, b, r, kind, x):
+    """(t, scale, shift) of a long vector as from ``newton``, whether they hold, and 0.0 or NaN."""
+    w = lanes(v)
+    n = min(SAMPLE, v.size // 16) // w * w
+    share = r * n / v.size
+    top = spread(v, kind, x, n)
+    _, count = solve_sample(x, n, top, a, b, share, kind)
+    margin = 4.0 / math.sqrt(count)  # four standard errors of the sampled excess
+    more = 1.0 + margin if margin < 1.0 else (1.0 + margin) ** 2
+    lo, _ = solve_sample(x, n, top, a, b, min(r, share * more), kind)  # with r: a bound for sure
+    if kind != RAW and not lo > 0.0:
+        return 0.0, 1.0, 0.0, False, 0.0
+    hi = np.inf
+    if margin < 1.0:
+        hi, _ = solve_sample(x, n, top, a, b, share * (1.0 - margin), kind)
+    n, c0, u1, u2, defect = between(v, kind, x, lo, hi)
+    t, scale, shift, _, steps = newton(x, n, lo / a, a, b, r, kind, c0, hi, u1, u2)
+    return t, scale, shift, steps > 0 and t <= hi, defect
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def shrink(v, out, kind, t, scale, shift):
+    """Write ``max((|v| - t) * scale - shift, 0)`` with v's signs to out, zeros without sign."""
+    kind_of = v.dtype.type
+    none, t, scale, shift = kind_of(0), kind_of(t), kind_of(scale), kind_of(shift)
+    if kind == ABSOLUTE:
+        for i in range(v.size):
+            up = max((v[i] - t) * scale - shift, none)
+            out[i] = up - max((-v[i] - t) * scale - shift, none)
+    else:
+        for i in range(v.size):
+            out[i] = max((v[i] - t) * scale - shift, none)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project(v, out, a, b, r, kind, x):
+    """Project v onto ``a‖u‖₁ + b‖u‖² ≤ r`` (RAW: onto ``u ≥ 0, a Σu = r``); out may be v.
+
+    Needs a > 0, or b > 0 and kind not RAW, and r > 0; best scaled so that max(a, b) = 1.
+    Returns whether v is finite; if not, out means nothing.
+    """
+    if v.size >= LONG and a > 0.0:
+        t, scale, shift, holds, defect = threshold_of_long(v, a, b, r, kind, x)
+        if holds and defect == 0.0:
+            shrink(v, out, kind, t, scale, shift)
+            return True
+    s1, s2, top, defect = magnitudes(v, kind, x)
+    if not defect == 0.0:
+        return False
+    if kind != RAW and a * s1 + b * s2 <= r:
+        if kind == POSITIVE:
+            out[:] = x[: v.size]
+        else:
+            out[:] = v
+        return True
+    lam = max(bound_from_largest(top, a, b, r), bound_from_all(s1, s2, v.size, a, b, r))
+    if kind != RAW:
+        lam = max(lam, 0.0)
+    n = (v.size + lanes(v) - 1) // lanes(v) * lanes(v)
+    t, scale, shift, _, _ = newton(x, n, lam, a, b, r, kind, 0.0, 0.0, 0.0, 0.0)
+    shrink(v, out, kind, t, scale, shift)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project_rows(rows, out, a, b, r, kind, work):
+    """``project`` for every row; returns whether all are finite."""
+    finite = True
+    for i in range(rows.shape[0]):
+        finite &= project(rows[i], out[i], a, b, r, kind, work)
+    return finite
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project_elastic_net(v, gamma, positive, work):
+    """Project v in place onto ``‖u‖² + gamma ‖u‖₁ ≤ 1``, with ``u ≥ 0`` if positive."""
+    unit = 1.0 / max(gamma, 1.0)
+    project(v, v, gamma * unit, unit, unit, POSITIVE if positive else ABSOLUTE, work)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def elastic_net_gauge(v, gamma, positive):
+    """``‖v‖² + gamma ‖v‖₁``; infinite if positive is asked for and v has a negative entry."""
+    s1, s2 = 0.0, 0.0
+    for i in range(v.size):
+        x = float(v[i])
+        if positive and x < 0.0:
+            return np.inf
+        s1 += abs(x)
+        s2 += x * x
+    return s2 + gamma * s1

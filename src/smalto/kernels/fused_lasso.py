@@ -1,0 +1,330 @@
+"""Fused lasso: signal approximation and projection onto its ball (Appendix B.2).
+
+The solution u of ``½‖v - u‖² + tau (a1‖u‖₁ + a2 FL(u) + b‖u‖²)`` is found from the total
+variation problem alone: ``u = soft(y, tau a1) / (1 + 2 b tau)`` with ``y = y(tau a2)`` its
+solution. In one dimension y is a row of pieces which, as the penalty grows, only ever fuse:
+piece p, of sum S, length n, with jumps of signs l and r at its ends, has the height
+``(S - tau a2 (l - r)) / n``. Hence y can be advanced from pieces to pieces, and each solve
+after the first costs as much as there are pieces left, not entries.
+
+The projection needs the tau at which the constraint ``a1‖u‖₁ + a2 FL(u) + b‖u‖² ≤ r`` is
+tight. Between two kinks it has a closed form (``tight``), linear in ``tau + b tau²``; so tau is
+found by Newton's steps along the pieces, and a step that finds the same pieces again is exact.
+The excess is convex but for pieces that leave zero, so that nearly always every step comes from
+the left; a bracket guards the others.
+
+Pieces are four rows of the workspace: sum, length, sign of the jump to the next piece, and the
+penalty at which that jump vanishes. Everything is computed in float64, for heights in units of
+``1 / unit`` so that no square overflows. ``work`` has the shape (WORK_ROWS, m + 1).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+WORK_ROWS = 17  # 2 x 4 for pieces, 3 of heights and limits, 6 for the knots
+STEPS = 200  # of Newton; a dozen are usual
+HUGE = 1e100  # entries above it are scaled, as their squares might overflow
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gauge(v, a1, a2, b, positive):
+    """``a1‖u‖₁ + a2 FL(u) + b‖u‖²`` for u = v, or its positive part."""
+    s1, s2, jumps, before = 0.0, 0.0, 0.0, 0.0
+    for i in range(v.size):
+        x = float(v[i])
+        if positive:
+            x = max(x, 0.0)
+        s1 += abs(x)
+        s2 += x * x
+        if i > 0:
+            jumps += abs(x - before)
+        before = x
+    return a1 * s1 + a2 * jumps + b * s2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def unit_of(v):
+    """The factor that brings v to heights whose squares do not overflow; NaN for NaN."""
+    top, defect = 0.0, 0.0
+    for i in range(v.size):
+        x = float(v[i])
+        top = max(top, abs(x))
+        defect += x * 0.0
+    return (1.0 / top if top > HUGE else 1.0) + defect
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cut(v, unit, sums, sizes, rises):
+    """Make each run of equal entries a piece; return how many there are."""
+    last = 0
+    sums[0], sizes[0] = v[0] * unit, 1.0
+    for i in range(1, v.size):
+        x = v[i]
+        if x == v[i - 1]:
+            sums[last] += x * unit
+            sizes[last] += 1.0
+        else:
+            rises[last] = 1.0 if x > v[i - 1] else -1.0
+            last += 1
+            sums[last], sizes[last] = x * unit, 1.0
+    rises[last] = 0.0
+    return last + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def heights(sums, sizes, rises, count, penalty, base, out):
+    """Heights above base of the pieces at this penalty."""
+    left = 0.0
+    for p in range(count):
+        right = rises[p]
+        out[p] = (sums[p] - penalty * (left - right)) / sizes[p] - base
+        left = right
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fusions(height, sizes, count, penalty, low, high, at, slope, level, times):
+    """Solve ``½ Σ sizes (y - height)² + penalty FL(y)``: times = 0 where y fuses, else infinite.
+
+    Dynamic programming from left to right. The derivative, in y[p], of the best cost of the
+    pieces up to p is increasing and piecewise linear; clipped to ±penalty it is passed on.
+    Its knots are kept in a deque: at ``at`` the line ``slope x + level`` changes by that much.
+    Where it was clipped (low, high) is all that the way back needs.
+    """
+    first, last = count, count - 1
+    passed = 0.0  # what the pieces so far pass on, far out on either side
+    for p in range(count - 1):
+        w, wc = sizes[p], sizes[p] * height[p]
+        a, b, j = w, -wc - passed, first
+        while j <= last and a * at[j] + b <= -penalty:
+            a += slope[j]
+            b += level[j]
+            j += 1
+        x = (-penalty - b) / a
+        first = j - 1
+        low[p], at[first], slope[first], level[first] = x, x, a, b + penalty
+        a, b, j = w, -wc + passed, max(last, first)
+        while j > first and a * at[j] + b >= penalty:
+            a -= slope[j]
+            b -= level[j]
+            j -= 1
+        x = (penalty - b) / a
+        last = j + 1
+        high[p], at[last], slope[last], level[last] = x, x, -a, penalty - b
+        passed = penalty
+    p = count - 1
+    a, b, j = sizes[p], -sizes[p] * height[p] - passed, first
+    while j <= last and a * at[j] + b <= 0.0:
+        a += slope[j]
+        b += level[j]
+        j += 1
+    y = -b / a
+    for p in range(count - 2, -1, -1):
+        x = min(max(y, low[p]), high[p])
+        times[p] = 0.0 if x == y else np.inf
+        y = x
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fuse(source, count, penalty, target):
+    """Write the pieces that are left at this penalty to target; return their number."""
+    sums, sizes, rises, times = source[0], source[1], source[2], source[3]
+    last = 0
+    total, size = sums[0], sizes[0]
+    for p in range(count - 1):
+        if times[p] > penalty:
+            target[0, last], target[1, last] = total, size
+            target[2, last], target[3, last] = rises[p], times[p]
+            last += 1
+            total, size = sums[p + 1], sizes[p + 1]
+        else:
+            total += sums[p + 1]
+            size += sizes[p + 1]
+    target[0, last], target[1, last], target[2, last] = total, size, 0.0
+    return last + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tight(pieces, count, tau, a1, a2, b, r, unit, positive):
+    """``unit tau' + b tau'²`` of the tau' that makes the constraint tight.
+
+    For the pieces given, those being non-zero that are at tau. With alpha the mean of such a
+    piece and beta the slope at which its height shrinks, its value is
+    ``(alpha - tau beta) / (unit + 2 b tau)``, which put into the constraint leaves
+    ``b Σ n alpha² + unit Σ n alpha beta - r unit² = (Σ n beta² + 4 r b) (unit tau + b tau²)``.
+    """
+    squares, products, slopes, left = 0.0, 0.0, 0.0, 0.0
+    for p in range(count):
+        total, size, right = pieces[0, p], pieces[1, p], pieces[2, p]
+        pull = a2 * (left - right)
+        left = right
+        here = total - tau * pull
+        band = tau * a1 * size
+        if here > band:
+            slope = a1 * size + pull
+        elif here < -band and not positive:
+            total, slope = -total, a1 * size - pull
+        else:
+            continue
+        squares += total * total / size
+        products += total * slope / size
+        slopes += slope * slope / size
+    return (b * squares + unit * products - r * unit * unit) / (slopes + 4.0 * r * b)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def root(q, b, unit):
+    """The tau >= 0 with ``unit tau + b tau² = q``, or 0."""
+    if not q > 0.0:
+        return 0.0
+    return 2.0 * q / (unit + math.sqrt(unit * unit + 4.0 * b * q))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def advance(work, here, count, base, before, penalty):
+    """Find by total variation which of the pieces at penalty ``before`` fuse up to ``penalty``."""
+    pieces = work[here : here + 4]
+    wide = 2 * work.shape[1]
+    at = work[11:13].reshape(wide)
+    slope = work[13:15].reshape(wide)
+    level = work[15:17].reshape(wide)
+    height, low, high = work[8], work[9], work[10]
+    heights(pieces[0], pieces[1], pieces[2], count, before, base, height)
+    fusions(height, pieces[1], count, penalty - before, low, high, at, slope, level, pieces[3])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tighten(work, count, lo, tau, a1, a2, b, r, unit, positive, known):
+    """Newton's steps from tau, with the count pieces at lo <= solution in work[0:4].
+
+    With known, their fourth row says when they fuse; otherwise total variation is solved for
+    it. Returns (here, count, tau): pieces ``work[here : here + 4]`` make the solution.
+    """
+    here, there, hi = 0, 4, np.inf
+    base = np.sum(work[0, :count]) / np.sum(work[1, :count])
+    for _ in range(STEPS):
+        if not known:
+            advance(work, here, count, base, lo * a2, tau * a2)
+        left = fuse(work[here : here + 4], count, tau * a2, work[there : there + 4])
+        pieces = work[there : there + 4]
+        new = root(tight(pieces, left, tau, a1, a2, b, r, unit, positive), b, unit)
+        if abs(new - tau) <= 4e-16 * tau or hi <= lo * (1.0 + 4e-16):
+            tau = new
+            break
+        if new > tau:
+            lo, count = tau, left
+            here, there = there, here
+        else:
+            hi = tau
+        tau = new if lo < new < hi else 0.5 * (lo + hi)
+    return there, left, tau
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def correction(pieces, count, tau, a1, a2, b, r, scale, positive):
+    """The factor, 1 but for rounding, that makes the constraint hold as computed."""
+    s1, s2, jumps, left, before = 0.0, 0.0, 0.0, 0.0, 0.0
+    for p in range(count):
+        y = (pieces[0, p] - tau * a2 * (left - pieces[2, p])) / pieces[1, p]
+        left = pieces[2, p]
+        x = max(y - tau * a1, 0.0)
+        if not positive:
+            x -= max(-y - tau * a1, 0.0)
+        x *= scale
+        s1 += abs(x) * pieces[1, p]
+        s2 += x * x * pieces[1, p]
+        if p > 0:
+            jumps += abs(x - before)
+        before = x
+    linear = a1 * s1 + a2 * jumps
+    return 2.0 * r / (linear + math.sqrt(linear * linear + 4.0 * b * s2 * r))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def spell(pieces, count, penalty, threshold, scale, positive, out):
+    """Write ``scale * soft(height, threshold)`` of each piece to its entries of out."""
+    end, left = 0, 0.0
+    for p in range(count):
+        y = (pieces[0, p] - penalty * (left - pieces[2, p])) / pieces[1, p]
+        left = pieces[2, p]
+        x = max(y - threshold, 0.0)
+        if not positive:
+            x -= max(-y - threshold, 0.0)
+        begin, end = end, end + int(pieces[1, p])
+        for i in range(begin, end):
+            out[i] = x * scale
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def write_projection(work, here, count, tau, a1, a2, b, r, unit, positive, out):
+    """Write the projection made of these pieces."""
+    pieces = work[here : here + 4]
+    scale = 1.0 / (unit + 2.0 * b * tau)
+    scale *= correction(pieces, count, tau, a1, a2, b, r, scale, positive)
+    spell(pieces, count, tau * a2, tau * a1, scale, positive, out)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def keep_feasible(v, out, a1, a2, b, r, positive):
+    """Write v, or its positive part, to out if that is feasible; return whether it was."""
+    if not gauge(v, a1, a2, b, positive) <= r:
+        return False
+    for i in range(v.size):
+        out[i] = v[i] if v[i] > 0.0 or not positive else 0.0
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project(v, out, a1, a2, b, r, positive, work):
+    """Project v onto ``a1‖u‖₁ + a2 FL(u) + b‖u‖² ≤ r``; out may be v.
+
+    Needs b > 0 and r > 0; best scaled so that max(a1, a2, b) = 1. Returns whether v is finite;
+    if not, out means nothing.
+    """
+    unit = unit_of(v)
+    if not unit > 0.0:
+        return False
+    if keep_feasible(v, out, a1, a2, b, r, positive):
+        return True
+    count = cut(v, unit, work[0], work[1], work[2])
+    tau = root(tight(work[:4], count, 0.0, a1, a2, b, r, unit, positive), b, unit)
+    here, count, tau = tighten(work, count, 0.0, tau, a1, a2, b, r, unit, positive, False)
+    write_projection(work, here, count, tau, a1, a2, b, r, unit, positive, out)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def signal(v, out, gamma1, gamma2, gamma3, positive, work):
+    """Minimise ``½‖v - u‖² + gamma1‖u‖₁ + gamma2 FL(u) + gamma3/2 ‖u‖²``; out may be v.
+
+    Returns whether v is finite; if not, out means nothing.
+    """
+    unit = unit_of(v)
+    if not unit > 0.0:
+        return False
+    count = cut(v, unit, work[0], work[1], work[2])
+    base = np.sum(work[0, :count]) / v.size
+    advance(work, 0, count, base, 0.0, gamma2 * unit)
+    count = fuse(work[:4], count, gamma2 * unit, work[4:8])
+    scale = 1.0 / unit / (1.0 + gamma3)
+    spell(work[4:8], count, gamma2 * unit, gamma1 * unit, scale, positive, out)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project_fused_lasso(v, gamma1, gamma2, positive, work):
+    """Project v in place onto ``‖u‖² + gamma1‖u‖₁ + gamma2 FL(u) ≤ 1``, u ≥ 0 if positive."""
+    unit = 1.0 / max(gamma1, gamma2, 1.0)
+    project(v, v, gamma1 * unit, gamma2 * unit, unit, unit, positive, work)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fused_lasso_gauge(v, gamma1, gamma2, positive):
+    """``‖v‖² + gamma1‖v‖₁ + gamma2 FL(v)``; infinite if positive is asked for and v is not."""
+    for i in range(v.size):
+        if positive and v[i] < 0.0:
+            return np.inf
+    return gauge(v, gamma1, gamma2, 1.0, False)

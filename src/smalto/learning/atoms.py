@@ -1,0 +1,159 @@
+"""Where atoms come from: the first dictionary, and new atoms for those that are of no use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows, check_integer, check_number
+from smalto.constraints import Constraint
+from smalto.learning.state import State
+
+RESERVOIR = 64  # badly coded samples kept at hand
+_FADE = 0.9  # how fast an old bad sample is forgotten, per step
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """When an atom is replaced by a badly coded recent sample (Section 3.4.5).
+
+    Parameters
+    ----------
+    idle : float, default 10
+        An atom is unused when none of the last ``idle * k`` samples has used it.
+    correlation : float, default 0.999
+        Two atoms are the same when the cosine of their angle exceeds this in magnitude; the
+        second then gives its past to the first and is replaced.
+    every : int, default 8
+        Steps between two searches for such atoms.
+    """
+
+    idle: float = 10.0
+    correlation: float = 0.999
+    every: int = 8
+
+    def __post_init__(self) -> None:
+        check_number("idle", self.idle, low=0, strict=True)
+        check_number("correlation", self.correlation, low=0, high=1, strict=True)
+        check_integer("every", self.every)
+
+
+def initial_dictionary(
+    X: Rows, n_atoms: int, constraint: Constraint, rng: np.random.Generator
+) -> Array:
+    """Atoms from distinct, nonzero rows of X, scaled to norm 1 and projected.
+
+    Where there are not enough rows the rest are random directions: they are replaced by badly
+    coded samples if nothing uses them.
+    """
+    dense = X.toarray() if sparse.issparse(X) else X
+    norms = np.linalg.norm(np.asarray(dense, np.float64), axis=1)
+    D = rng.standard_normal((n_atoms, dense.shape[1])).astype(dense.dtype)
+    count = 0
+    seen: set[bytes] = set()
+    for row in np.flatnonzero(norms > 0):
+        atom = (dense[row] / norms[row]).astype(dense.dtype)
+        key = atom.tobytes()
+        if key in seen:
+            continue
+        seen.add(key)
+        D[count] = atom
+        count += 1
+        if count == n_atoms:
+            break
+    D[count:] /= np.maximum(np.linalg.norm(D[count:], axis=1, keepdims=True), 1e-12)
+    for atom in D:
+        constraint.project(atom)
+    return D
+
+
+def remember_worst(state: State, X: Rows, costs: Array) -> None:
+    """Keep the worst-coded samples of a batch if they are worse than those kept."""
+    state.worst_cost *= _FADE
+    few = min(8, len(costs))
+    for row in np.argpartition(costs, len(costs) - few)[-few:]:
+        place = int(np.argmin(state.worst_cost))
+        if costs[row] <= state.worst_cost[place]:
+            continue
+        x = X[[row]].toarray()[0] if sparse.issparse(X) else X[row]
+        state.worst[place] = x
+        state.worst_cost[place] = costs[row]
+
+
+def replace_atoms(state: State, replacement: Replacement, G: Array) -> int:
+    """Replace unused and duplicate atoms; ``G`` is the Gram matrix before the last update.
+
+    The past is made consistent: that of an unused atom is dropped, that of a duplicate goes
+    to its double, exactly as if all old codes had been changed so. Returns how many.
+    """
+    if state.step % replacement.every:
+        return 0
+    k = len(state.D)
+    idle = np.flatnonzero(state.samples - state.last_used > replacement.idle * k)
+    doubles = _duplicates(state.D, G[:k, :k], replacement.correlation)
+    replaced = 0
+    for j in [*idle.tolist(), *doubles]:
+        atom = _next_atom(state)
+        if atom is None:
+            break
+        if j in doubles:
+            into, sign = doubles[j]
+            _merge(state, j, into, sign)
+        else:
+            _merge(state, j, -1, 0.0)
+        state.D[j] = atom
+        state.last_used[j] = state.samples
+        replaced += 1
+    if replaced:
+        state.measure_surrogate()
+    return replaced
+
+
+def _duplicates(D: Array, G: Array, correlation: float) -> dict[int, tuple[int, float]]:
+    """For each atom that doubles an earlier one: which one, and with which sign."""
+    norms = np.sqrt(np.maximum(G.diagonal(), 0.0))
+    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    # Candidates from the Gram matrix at hand, then checked on the atoms as they are now.
+    close = np.abs(G) * scale[:, None] > 0.99 * correlation * np.where(norms > 0, norms, np.inf)
+    found: dict[int, tuple[int, float]] = {}
+    for i, j in zip(*np.nonzero(np.triu(close, 1)), strict=True):
+        if int(j) in found or int(i) in found:
+            continue
+        cosine = float(np.vdot(D[i], D[j])) / max(
+            float(np.linalg.norm(D[i]) * np.linalg.norm(D[j])), 1e-300
+        )
+        if abs(cosine) > correlation:
+            found[int(j)] = (int(i), float(np.sign(cosine)))
+    return found
+
+
+def _next_atom(state: State) -> Any:
+    """The worst-coded sample at hand, as an atom; None if there is none left."""
+    place = int(np.argmax(state.worst_cost))
+    if not state.worst_cost[place] > 0.0:
+        return None
+    state.worst_cost[place] = 0.0
+    atom = state.worst[place].copy()
+    norm = float(np.linalg.norm(np.asarray(atom, np.float64)))
+    if norm == 0.0:
+        return None
+    atom /= norm
+    state.constraint.project(atom)
+    return atom
+
+
+def _merge(state: State, j: int, into: int, sign: float) -> None:
+    """Give atom j's part of the past, times ``sign``, to atom ``into`` (−1: drop it)."""
+    for part in state.stats:
+        if into >= 0:
+            part.A[into] += sign * part.A[j]
+            part.A[:, into] += sign * part.A[:, j]
+            part.B[into] += sign * part.B[j]
+        part.A[j] = 0.0
+        part.A[:, j] = 0.0
+        part.B[j] = 0.0
+    if state.store is not None:
+        state.store.merge(j, into, sign)

@@ -1,0 +1,135 @@
+"""Online learning: Algorithm 1 with the refinements of Section 3.4."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from smalto.checks import Array, check_integer, check_number
+from smalto.learning.codes import CodeStore
+from smalto.learning.state import State
+from smalto.learning.stats import Contribution, Stats
+from smalto.learning.update import sweep
+
+# Chosen by measurement: see benchmarks/peers/defaults.py.
+DEFAULT_RHO = 5.0
+
+
+@dataclass(frozen=True)
+class Online:
+    """Draw a mini-batch, code it, add it to the statistics of the past, update the dictionary.
+
+    Parameters
+    ----------
+    batch_size : int, default 512
+        Samples drawn at each step (the paper's η).
+    rho : float, optional
+        How fast the past is forgotten: a sample seen at step i has weight (i/t)^rho at step t
+        (Section 3.4.2). The first batch is never decayed, so that ``t0`` keeps its meaning.
+        The default is 5, and 0 with ``memory="replace"``, which forgets nothing.
+    t0 : float, default 0
+        Weight of the initial dictionary: the past starts as A = t0 I, B = t0 D₀, which slows
+        the first steps down (Section 3.4.4). In units of one batch.
+    memory : {"two-epochs", "replace", "all"}
+        What is kept of earlier visits of the same samples (Section 3.4.1). "two-epochs" drops
+        what is older than the last epoch and this one; "replace" keeps every sample's last
+        code and replaces its contribution exactly when it is seen again, which is block
+        coordinate descent on the joint cost (for data of moderate size: it stores all codes);
+        "all" keeps everything.
+    sweeps : int, default 1
+        Passes over the atoms in each dictionary update.
+    """
+
+    batch_size: int = 512
+    rho: float | None = None
+    t0: float = 0.0
+    memory: Literal["two-epochs", "replace", "all"] = "two-epochs"
+    sweeps: int = 1
+
+    def __post_init__(self) -> None:
+        check_integer("batch_size", self.batch_size)
+        check_integer("sweeps", self.sweeps)
+        check_number("t0", self.t0, low=0)
+        if self.rho is not None:
+            check_number("rho", self.rho, low=0)
+        if self.memory not in ("two-epochs", "replace", "all"):
+            message = f"memory must be 'two-epochs', 'replace' or 'all', got {self.memory!r}"
+            raise ValueError(message)
+        if self.memory == "replace" and self.rho:
+            message = f"memory='replace' forgets nothing, so rho must be 0 or None, got {self.rho}"
+            raise ValueError(message)
+
+    def rows_per_step(self, n_rows: int) -> int:
+        """How many samples a step draws."""
+        return self.batch_size
+
+    def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
+        """The past before anything has been seen."""
+        first = Stats.zeros(*D.shape)
+        first.A[np.diag_indices(len(D))] = self.t0
+        first.B[:] = self.t0 * D
+        first.constant = 0.5 * self.t0 * float(np.vdot(D, D))
+        parts = (first, Stats.zeros(*D.shape)) if self.memory == "two-epochs" else (first,)
+        if self.memory != "replace":
+            return parts, None
+        if n_rows is None:
+            message = "memory='replace' needs a fixed data set: it has no meaning for a stream"
+            raise ValueError(message)
+        return parts, CodeStore.empty(n_rows, D.dtype)
+
+    def forget(self, state: State, n_new: int) -> None:
+        """Scale the past before ``n_new`` samples join it."""
+        rho = DEFAULT_RHO if self.rho is None and self.memory != "replace" else self.rho
+        if not rho or state.samples < self.batch_size:
+            return
+        beta = (state.samples / (state.samples + n_new)) ** rho
+        for part in state.stats:
+            part.decay(beta)
+        state.surrogate *= beta
+
+    def learn_from(
+        self, state: State, new: Contribution, costs: Array, numbers: Array, n_threads: int
+    ) -> None:
+        """Add coded samples to the past; with stored codes, take their old ones out."""
+        weight = 1.0 / self.batch_size
+        current = state.stats[-1]
+        if state.store is not None:
+            seen = state.store.counts[numbers] >= 0
+            if seen.any():
+                self._take_out(state, new, numbers, seen, weight, n_threads)
+            state.store.put(numbers, new.codes)
+        new.add_to(current, weight, n_threads)
+        state.surrogate += weight * float(costs.sum())
+
+    def _take_out(
+        self, state: State, new: Contribution, numbers: Array, seen: Array, weight: float,
+        n_threads: int,
+    ) -> None:  # fmt: skip
+        assert state.store is not None
+        X = new.X[seen]
+        codes = state.store.fetch(numbers[seen])
+        k = len(state.D)
+        half_norms = 0.5 * float((X.multiply(X) if hasattr(X, "multiply") else X * X).sum())
+        constant = half_norms + float(state.coder.penalty(codes.as_csr(k)).sum())
+        Contribution.of(codes, X, k, constant).add_to(state.stats[-1], -weight, n_threads)
+
+    def update(self, state: State, n_new: int, n_threads: int) -> None:
+        """Move the dictionary towards the minimum of the surrogate."""
+        for _ in range(self.sweeps):
+            state.surrogate += sweep(state.D, state.stats, state.constraint, n_threads)
+        if state.store is not None:
+            state.measure_surrogate()
+
+    def end_epoch(self, state: State) -> None:
+        """At the end of an epoch the one before it is dropped (memory="two-epochs")."""
+        if self.memory == "two-epochs":
+            old, new = state.stats
+            old.clear()
+            state.stats = (new, old)
+            state.measure_surrogate()
+
+    def describe(self) -> dict[str, Any]:
+        """The settings, for reports."""
+        return dict(vars(self))

@@ -1,0 +1,119 @@
+"""The whole state of a run: with it and the data, learning goes on as if never stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.coders.base import Coder
+from smalto.learning.codes import CodeStore
+from smalto.learning.stats import Stats
+
+
+@dataclass
+class State:
+    """Everything a run needs to go on, bit for bit.
+
+    Attributes
+    ----------
+    D : array (k, m)
+        The dictionary now.
+    stats : tuple of Stats
+        The past. Their sum is what the update uses; `Online(memory="two-epochs")` keeps two,
+        the last epoch and this one.
+    coder, constraint, learner
+        The problem and how it is solved; the coder with everything decided (its ``lam``).
+    step, epoch, place, samples : int
+        Steps done; which epoch this is; how many of its samples are done; samples seen.
+    seconds : float
+        Time spent learning, without evaluation and callbacks.
+    seed : int
+        What the order of the samples is derived from.
+    surrogate : float
+        ``Σ w (½‖x − αD‖² + ψ(α))`` over the past, with codes as they were.
+    last_used : array (k,)
+        How many samples had been seen when each atom was last used.
+    worst, worst_cost : arrays (r, m) and (r,)
+        Recent samples that were coded worst, from which atoms are replaced.
+    store : CodeStore, optional
+        Every sample's last code (`Online(memory="replace")`).
+    """
+
+    D: Array
+    stats: tuple[Stats, ...]
+    coder: Coder
+    constraint: Any
+    learner: Any
+    seed: int
+    surrogate: float
+    last_used: Array
+    worst: Array
+    worst_cost: Array
+    store: CodeStore | None = None
+    step: int = 0
+    epoch: int = 0
+    place: int = 0
+    samples: int = 0
+    seconds: float = 0.0
+
+    def copy(self) -> State:
+        """An independent copy."""
+        return replace(
+            self,
+            D=self.D.copy(),
+            stats=tuple(part.copy() for part in self.stats),
+            last_used=self.last_used.copy(),
+            worst=self.worst.copy(),
+            worst_cost=self.worst_cost.copy(),
+            store=None if self.store is None else self.store.copy(),
+        )
+
+    def mean_surrogate(self) -> float:
+        """The surrogate f̂ of the paper: the mean cost of the past with codes as they were."""
+        weight = sum(part.total_weight() for part in self.stats)
+        return self.surrogate / weight if weight > 0 else float("nan")
+
+    def measure_surrogate(self) -> None:
+        """Compute the surrogate afresh, after the past or the atoms have been edited."""
+        self.surrogate = sum(part.surrogate_sum(self.D) for part in self.stats)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one step did: a line of the history, and what callbacks are given.
+
+    Costs are means per sample. ``batch_cost`` is that of the step's samples over the
+    dictionary before the update, ``surrogate`` that of the past after it (None for SGD, which
+    has no past), ``test_cost`` that of the validation set where it was evaluated.
+    """
+
+    step: int
+    epoch: int
+    samples: int
+    seconds: float
+    batch_cost: float
+    surrogate: float | None
+    test_cost: float | None
+    mean_nonzeros: float
+    replaced: int
+    lam: float | None
+
+
+def check_state(state: Any, n_atoms: int, n_features: int, dtype: np.dtype[Any]) -> State:
+    """Refuse a state that does not belong to this data and dictionary size."""
+    if not isinstance(state, State):
+        message = f"state must be a State, such as Result.state, got {type(state).__name__}"
+        raise TypeError(message)
+    if state.D.shape != (n_atoms, n_features):
+        message = (
+            f"state holds {state.D.shape[0]} atoms of {state.D.shape[1]} features, "
+            f"asked for are {n_atoms} atoms of {n_features} features"
+        )
+        raise ValueError(message)
+    if state.D.dtype != dtype:
+        message = f"state was made from {state.D.dtype} data, this data is {dtype}"
+        raise ValueError(message)
+    return state

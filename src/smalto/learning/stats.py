@@ -1,0 +1,129 @@
+"""Sufficient statistics of coded samples: all that the dictionary update needs of the past."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows
+from smalto.coders.base import Codes
+from smalto.kernels.statistics import add_to_gram, add_to_products, by_atom
+from smalto.threads import run_tasks
+
+ATOMS = 64  # rows of A and B that one task fills
+
+_SMALLEST_SCALE = 1e-12
+
+
+@dataclass
+class Stats:
+    """``A = Σ w αᵀα``, ``B = Σ w αᵀx``, ``constant = Σ w (½‖x‖² + ψ(α))``, ``weight = Σ w``.
+
+    They are additive: batch learning sums them over everything, online learning scales the
+    old and adds the new. All are in float64, and all are stored divided by ``scale``, so that
+    forgetting costs one multiplication and not a pass over A and B.
+    """
+
+    A: Array
+    B: Array
+    constant: float = 0.0
+    weight: float = 0.0
+    scale: float = 1.0
+
+    @classmethod
+    def zeros(cls, n_atoms: int, n_features: int) -> Stats:
+        """Statistics of nothing."""
+        return cls(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, n_features)))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.A.fill(0.0)
+        self.B.fill(0.0)
+        self.constant, self.weight, self.scale = 0.0, 0.0, 1.0
+
+    def decay(self, beta: float) -> None:
+        """Multiply everything by ``beta``."""
+        if beta == 0.0:
+            self.clear()
+            return
+        self.scale *= beta
+        if self.scale < _SMALLEST_SCALE:
+            self.A *= self.scale
+            self.B *= self.scale
+            self.constant *= self.scale
+            self.weight *= self.scale
+            self.scale = 1.0
+
+    def copy(self) -> Stats:
+        """An independent copy."""
+        return Stats(self.A.copy(), self.B.copy(), self.constant, self.weight, self.scale)
+
+    def __add__(self, other: Stats) -> Stats:
+        """The statistics of both sets of samples."""
+        a, b = self.scale, other.scale
+        return Stats(
+            a * self.A + b * other.A,
+            a * self.B + b * other.B,
+            a * self.constant + b * other.constant,
+            a * self.weight + b * other.weight,
+        )
+
+    def surrogate_sum(self, D: Array) -> float:
+        """``½ Σ A∘DDᵀ − Σ B∘D + constant``: the weighted sum of costs with codes as they were."""
+        D = np.asarray(D, np.float64)
+        quadratic = 0.5 * np.vdot(self.A @ D, D) - np.vdot(self.B, D)
+        return float(self.scale * (quadratic + self.constant))
+
+    def total_weight(self) -> float:
+        """The weight of all samples, as it counts now."""
+        return self.scale * self.weight
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """Coded samples, listed by atom, ready to be added to statistics."""
+
+    codes: Codes
+    X: Rows
+    constant: float
+    atom_ptr: Array
+    rows: Array
+    places: Array
+
+    @classmethod
+    def of(cls, codes: Codes, X: Rows, n_atoms: int, constant: float) -> Contribution:
+        """Sort the codes of the rows of X by atom; ``constant`` is Σ (½‖x‖² + ψ(α))."""
+        atom_ptr = np.empty(n_atoms + 1, np.int64)
+        rows, places = np.empty((2, len(codes.indices)), np.int32)
+        by_atom(codes.indptr, codes.indices, n_atoms, atom_ptr, rows, places)
+        return cls(codes, X, constant, atom_ptr, rows, places)
+
+    @property
+    def uses(self) -> Array:
+        """How many of the samples use each atom."""
+        return np.diff(self.atom_ptr)
+
+    def add_to(self, stats: Stats, weight: float, n_threads: int) -> None:
+        """Add these samples to the statistics, each with this weight (negative: take away)."""
+        codes, n_atoms = self.codes, len(stats.A)
+        lists = (self.atom_ptr, self.rows, self.places)
+        scaled = weight / stats.scale
+        n = len(codes.indptr) - 1
+        is_sparse = sparse.issparse(self.X)
+
+        def task(number: int) -> None:
+            first, last = number * ATOMS, min((number + 1) * ATOMS, n_atoms)
+            add_to_gram(*codes, *lists, scaled, first, last, stats.A)
+            if not is_sparse:
+                add_to_products(codes.values, *lists, self.X, scaled, first, last, stats.B)
+
+        run_tasks(task, -(-n_atoms // ATOMS), n_threads)
+        if is_sparse:
+            products: Any = codes.as_csr(n_atoms).T @ self.X
+            coordinates = products.tocoo()
+            stats.B[coordinates.row, coordinates.col] += scaled * coordinates.data
+        stats.constant += scaled * self.constant
+        stats.weight += scaled * n

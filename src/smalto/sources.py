@@ -1,0 +1,98 @@
+"""Sources of samples: anything that can hand out rows by number, in a fresh random order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows, as_floats, as_rows, check_finite, float_dtype
+
+
+class Source(Protocol):
+    """Rows of data that learning may ask for."""
+
+    n_rows: int
+    n_features: int
+    dtype: np.dtype[Any]
+
+    def rows(self, numbers: Array) -> Rows:
+        """The rows with these numbers, checked, in the dtype of the computation."""
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """The rows of an array, a memory map or a CSR array; only what is asked for is copied."""
+
+    X: Rows
+    n_rows: int
+    n_features: int
+    dtype: np.dtype[Any]
+
+    def rows(self, numbers: Array) -> Rows:
+        """The rows with these numbers; NaN and infinity are refused here."""
+        batch = as_floats(self.X[numbers], self.dtype)
+        try:
+            check_finite("X", batch)
+        except ValueError:
+            first = min(int(i) for i in numbers if not _row_is_finite(self.X[[int(i)]]))
+            check_finite("X", self.X[[first]], first)
+            raise
+        return batch
+
+
+def _row_is_finite(row: Rows) -> bool:
+    return bool(np.all(np.isfinite(row.data if sparse.issparse(row) else row)))
+
+
+def as_source(X: Any) -> Source:
+    """Make a source of what a user gives: an array, a memory map, CSR, or nested lists.
+
+    Data in memory is checked at once, a memory map as it is read.
+    """
+    in_memory = not isinstance(X, np.memmap)
+    X = as_rows("X", X)
+    if X.shape[0] == 0:
+        message = f"X has no samples: its shape is {X.shape}"
+        raise ValueError(message)
+    if in_memory:
+        check_finite("X", X)
+    return ArraySource(X, X.shape[0], X.shape[1], float_dtype(X.dtype))
+
+
+@dataclass(frozen=True)
+class Order:
+    """A pseudo-random order of n numbers, a new one for each epoch, in constant memory.
+
+    A keyed permutation (a four-round Feistel network on the smallest square power of two
+    that holds n, walked until it falls below n) instead of a shuffled list: it needs no
+    memory however large n is, and "where were we" is two integers.
+    """
+
+    n: int
+    seed: int
+
+    def take(self, epoch: int, begin: int, end: int) -> Array:
+        """The numbers at places ``begin`` to ``end`` of this epoch's order."""
+        half = max(1, -(-max(self.n - 1, 1).bit_length() // 2))
+        keys = np.random.SeedSequence([self.seed, epoch]).generate_state(4, np.uint64)
+        low = np.uint64((1 << half) - 1)
+        shift = np.uint64(half)
+        places = np.arange(begin, min(end, self.n), dtype=np.uint64)
+        outside = np.ones(len(places), np.bool_)
+        while outside.any():
+            left, right = places[outside] >> shift, places[outside] & low
+            for key in keys:
+                left, right = right, left ^ (_mix(right ^ key) & low)
+            places[outside] = (left << shift) | right
+            outside = places >= np.uint64(self.n)
+        return places.astype(np.int64)
+
+
+def _mix(x: Array) -> Array:
+    """Scatter the bits of 64-bit integers (a multiply-xorshift hash)."""
+    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return x ^ (x >> np.uint64(33))
