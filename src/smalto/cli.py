@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self
+from typing import Annotated, Any, NoReturn, Self
 
 import numpy as np
 import typer
 
 from smalto import __version__
 from smalto.checks import Array
-
-if TYPE_CHECKING:
-    from smalto.coders import Lasso
+from smalto.learning.state import Record, State
 
 app = typer.Typer(
     add_completion=False,
@@ -65,7 +64,7 @@ def demo(
     photo: Annotated[Photo, typer.Option(help="The photograph to learn from.")] = Photo.flower,
     atoms: Annotated[int, typer.Option(min=2, max=4096, help="How many atoms.")] = 256,
     patch: Annotated[int, typer.Option(min=2, max=32, help="The side of a patch.")] = 8,
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long to learn.")] = 15.0,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="How long to learn.")] = 10.0,
     threads: Annotated[
         int | None, typer.Option(min=1, help="How many threads.", show_default="all cores")
     ] = None,
@@ -86,48 +85,48 @@ def demo(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         _fail(f"no pictures can be written to {out}: {error.strerror or error}")
+    if not os.access(out, os.W_OK):
+        _fail(f"no pictures can be written to {out}: it is read-only")
 
-    from smalto import learn
+    from smalto import encode, learn
     from smalto.coders import Lasso
-    from smalto.plot import cost_curve, dictionary_mosaic
+    from smalto.plot import dictionary_mosaic
 
     train, test = _patches(photo, patch, seed)
     coder = Lasso(1.2 / math.sqrt(train.shape[1]))
-    start = train[:atoms]  # the patches come in random order
+    settings: dict[str, Any] = {"validation": test, "n_threads": threads, "random_state": seed}
     typer.echo(
         f"{photo.value}: {len(train):,} patches of {patch} x {patch} RGB to learn from, "
         f"{len(test):,} from other parts of the photograph to test on"
     )
-    settings: dict[str, Any] = {"init": start, "n_threads": threads, "random_state": seed}
     with _say_if_compiling():
-        learn(train[:2048], atoms, coder, max_steps=2, validation=test[:256], **settings)
-        before, _ = _cost(test, start, coder, threads)
-    with _Bar(seconds, before) as bar:
+        warm = learn(train, atoms, coder, max_steps=2, **settings)
+    if warm.stopped == "interrupt":
+        raise typer.Exit(INTERRUPTED)
+    with _Bar(seconds) as bar:
         result = learn(
             train,
             atoms,
             coder,
             max_seconds=seconds,
-            validation=test,
             validate_every=_milestones(),
             callbacks=(bar,),
             **settings,
         )
-    after, codes = _cost(test, result.D, coder, threads)
+    last = result.history[-1]
+    if last.step == 0:  # interrupted before anything was learned
+        raise typer.Exit(INTERRUPTED)
+    codes = encode(test, result.D, result.coder, n_threads=threads)
+    costs = [record.test_cost for record in result.history if record.test_cost is not None]
     use = np.bincount(codes.indices, weights=np.abs(codes.data), minlength=atoms)
     tiles = dictionary_mosaic(result.D, (patch, patch, 3), order=np.argsort(-use, kind="stable"))
-    curve = cost_curve(result.history)
-    curve.set_ylabel("cost of held-out patches")
-    curve.axhline(before, color="0.6", linestyle="--", linewidth=1.2)
-    for path, axes in zip(paths, (tiles, curve), strict=True):
+    for path, axes in zip(paths, (tiles, _curve(result.history, costs[0])), strict=True):
         _write(axes.figure, path)
-
-    last = result.history[-1]
     typer.echo(
-        f"{atoms} atoms learned in {last.seconds:.1f} s, {last.samples / last.seconds:,.0f} "
-        f"patches per second\n"
-        f"cost of held-out patches: {before:.4f} with patches as atoms, {after:.4f} now, "
-        f"{codes.nnz / len(test):.1f} atoms per patch\n"
+        f"{atoms} atoms learned in {last.seconds:.1f} s, "
+        f"{last.samples / last.seconds:,.0f} patches per second\n"
+        f"cost of held-out patches: {costs[0]:.4f} with random patches for atoms, "
+        f"{costs[-1]:.4f} now; {codes.nnz / len(test):.1f} atoms per patch\n"
         f"wrote {' and '.join(map(str, paths))}"
     )
     if result.stopped == "interrupt":
@@ -164,13 +163,24 @@ def _patches(photo: Photo, patch: int, seed: int) -> tuple[Array, Array]:
     return train, test
 
 
-def _cost(X: Array, D: Array, coder: Lasso, threads: int | None) -> tuple[float, Any]:
-    """Mean over the rows of ½‖x − αD‖² + λ‖α‖₁, and the codes."""
-    from smalto import encode
+def _curve(history: Sequence[Record], before: float) -> Any:
+    """Draw the cost of held-out patches, and where it was before anything was learned."""
+    from smalto.plot import cost_curve
 
-    codes = encode(X, D, coder, n_threads=threads)
-    misfit = np.sum((X - codes @ D) ** 2, dtype=np.float64) / 2
-    return float(misfit + coder.lam * np.abs(codes.data).sum(dtype=np.float64)) / len(X), codes
+    ax = cost_curve(history)
+    ax.set_ylabel("cost of held-out patches")
+    ax.axhline(before, color="0.6", linestyle="--", linewidth=1.2)
+    ax.annotate(
+        "random patches for atoms",
+        (1.0, before),
+        xycoords=ax.get_yaxis_transform(),
+        xytext=(-4, -5),
+        textcoords="offset points",
+        color="0.4",
+        ha="right",
+        va="top",
+    )
+    return ax
 
 
 def _milestones() -> Sequence[int]:
@@ -211,7 +221,7 @@ def _say_if_compiling() -> Iterator[None]:
 class _Bar:
     """A bar of the seconds spent learning, with the cost as it falls."""
 
-    def __init__(self, seconds: float, cost: float) -> None:
+    def __init__(self, seconds: float) -> None:
         from tqdm import tqdm
 
         self.seconds = seconds
@@ -221,16 +231,12 @@ class _Bar:
             bar_format="{desc} {bar} {n:.1f}/{total:.0f} s{postfix}",
             dynamic_ncols=True,
         )
-        self.show(cost, 0)
 
-    def show(self, cost: float, samples: int) -> None:
-        self.bar.set_postfix_str(f"cost {cost:.4f}, {samples:,} patches", refresh=False)
-
-    def __call__(self, state: Any, info: Any) -> None:
-        if info.test_cost is not None:
-            self.cost = info.test_cost
-            self.show(info.test_cost, info.samples)
-        self.bar.update(min(info.seconds, self.seconds) - self.bar.n)
+    def __call__(self, state: State, record: Record) -> None:
+        if record.test_cost is not None:
+            text = f"cost {record.test_cost:.4f}, {record.samples:,} patches"
+            self.bar.set_postfix_str(text, refresh=False)
+        self.bar.update(min(record.seconds, self.seconds) - self.bar.n)
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from smalto.learning.state import Record
+
 __all__ = ["cost_curve", "dictionary_mosaic", "mosaic"]
 
 _DOTS = 100  # of an own figure, per inch
 _WIDTH = 900  # about how many dots wide a mosaic is in a figure of its own
-_GAP = 1.0  # white
+_WHITE, _GREY = 1.0, 0.75  # lines around atoms; grey where white is a value
 _NAMES = {
     "seconds": "seconds",
     "samples": "samples seen",
@@ -35,24 +37,7 @@ _NAMES = {
 }
 
 
-class Record(Protocol):
-    """What is read of one entry of a history."""
-
-    @property
-    def step(self) -> int: ...
-    @property
-    def samples(self) -> int: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def surrogate(self) -> float: ...
-    @property
-    def batch_cost(self) -> float: ...
-    @property
-    def test_cost(self) -> float | None: ...
-
-
-History: TypeAlias = Sequence[Record]
+History: TypeAlias = "Sequence[Record]"
 
 
 def mosaic(
@@ -81,7 +66,7 @@ def mosaic(
     zoom : int
         The side of the square that stands for one value.
     gap : int
-        The width of the white lines around atoms.
+        The width of the lines around atoms: white, grey if ``signed``.
 
     Returns
     -------
@@ -99,8 +84,9 @@ def mosaic(
     tiles = tiles.repeat(zoom, axis=1).repeat(zoom, axis=2)
 
     n_rows, n_columns = _grid(len(atoms))
+    line = _GREY if signed else _WHITE
     height, width = tiles.shape[1] + gap, tiles.shape[2] + gap
-    picture = np.full((n_rows * height + gap, n_columns * width + gap, 3), _GAP, np.float32)
+    picture = np.full((n_rows * height + gap, n_columns * width + gap, 3), line, np.float32)
     for i, tile in enumerate(tiles):
         row, column = divmod(i, n_columns)
         top, left = row * height + gap, column * width + gap

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, as_floats, as_rows, check_finite, float_dtype
+from smalto.kernels.order import permute
 
 
 class Source(Protocol):
@@ -66,9 +67,8 @@ def as_source(X: Any) -> Source:
 class Order:
     """A pseudo-random order of n numbers, a new one for each epoch, in constant memory.
 
-    A keyed permutation (a four-round Feistel network on the smallest square power of two
-    that holds n, walked until it falls below n) instead of a shuffled list: it needs no
-    memory however large n is, and "where were we" is two integers.
+    A keyed permutation instead of a shuffled list: it needs no memory however large n is, and
+    "where were we" is two integers.
     """
 
     n: int
@@ -76,23 +76,8 @@ class Order:
 
     def take(self, epoch: int, begin: int, end: int) -> Array:
         """The numbers at places ``begin`` to ``end`` of this epoch's order."""
-        half = max(1, -(-max(self.n - 1, 1).bit_length() // 2))
+        bits = max(self.n - 1, 1).bit_length()
         keys = np.random.SeedSequence([self.seed, epoch]).generate_state(4, np.uint64)
-        low = np.uint64((1 << half) - 1)
-        shift = np.uint64(half)
-        places = np.arange(begin, min(end, self.n), dtype=np.uint64)
-        outside = np.ones(len(places), np.bool_)
-        while outside.any():
-            left, right = places[outside] >> shift, places[outside] & low
-            for key in keys:
-                left, right = right, left ^ (_mix(right ^ key) & low)
-            places[outside] = (left << shift) | right
-            outside = places >= np.uint64(self.n)
-        return places.astype(np.int64)
-
-
-def _mix(x: Array) -> Array:
-    """Scatter the bits of 64-bit integers (a multiply-xorshift hash)."""
-    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return x ^ (x >> np.uint64(33))
+        out = np.empty(max(min(end, self.n) - begin, 0), np.int64)
+        permute(begin, self.n, -(-bits // 2), keys, out)
+        return out

@@ -19,9 +19,12 @@ class Codes(NamedTuple):
     values: Array
 
     def as_csr(self, n_atoms: int) -> Any:
-        """These codes as a SciPy array (n, n_atoms), sharing memory."""
+        """These codes as a SciPy array (n, n_atoms), sharing indices and values."""
         shape = (len(self.indptr) - 1, n_atoms)
-        codes = sparse.csr_array((self.values, self.indices, self.indptr), shape=shape)
+        # SciPy wants both index arrays of one type, and the smaller one where it will do.
+        kind = np.int32 if len(self.indices) < 2**31 else np.int64
+        indptr, indices = self.indptr.astype(kind), self.indices.astype(kind, copy=False)
+        codes = sparse.csr_array((self.values, indices, indptr), shape=shape)
         codes.has_canonical_format = True
         return codes
 

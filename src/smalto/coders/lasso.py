@@ -106,9 +106,9 @@ def _solve_rows(
     """Run the kernel over all rows, with more room whenever it asks for it."""
     n, width = Q.shape
     dtype = Q.dtype
-    room = min(64, width)
+    room = min(128, width)
     indptr = np.zeros(n + 1, np.int64)
-    indices = np.empty(n * min(48, width) + room, np.int32)
+    indices = np.empty(n * min(64, width) + room, np.int32)
     values = np.empty(indices.size, dtype)
     used, fast_q = np.zeros(width, np.bool_), np.empty(width, np.float32)
     first = (start.indptr, start.indices, start.values.astype(dtype, copy=False))

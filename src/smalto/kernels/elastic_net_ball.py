@@ -27,9 +27,10 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import config, njit
+from numba import config
 from numba.extending import intrinsic
 
+from smalto.kernels.jit import kernel
 from smalto.kernels.simd import (
     above,
     fma,
@@ -53,7 +54,7 @@ BLOCK = 128  # vectors summed in the vector's precision, before double precision
 
 @intrinsic
 def reached(typingctx, x, y):
-    """1 in the lanes where ``x >= y``, 0 in the others."""
+    """Give 1 in the lanes where ``x >= y``, 0 in the others."""
 
     def codegen(context, builder, signature, args):
         kind = args[0].type
@@ -65,7 +66,8 @@ def reached(typingctx, x, y):
 
 if config.DISABLE_JIT:
 
-    def reached(x, y):  # noqa: F811
+    def reached(x, y):
+        """Mark the lanes where ``x >= y``."""
         return (x >= y).astype(x.dtype)
 
 
@@ -74,7 +76,7 @@ def work_size(m: int) -> int:
     return (m + 15) // 16 * 16
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def magnitudes(v, kind, x):
     """Write v's magnitudes to x, padded with -inf to whole vectors.
 
@@ -113,9 +115,9 @@ def magnitudes(v, kind, x):
     return s1, s2, float(highest), unsound
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def beyond(x, n, t, scale):
-    """Number, sum and sum of squares of ``(x - t) * scale`` over ``x >= t``; n fills vectors."""
+    """Count and sum ``(x - t) * scale`` and its square over ``x >= t``; n fills vectors."""
     w = lanes(x)
     count, s1, s2 = 0.0, 0.0, 0.0
     threshold, factor = splat(x.dtype.type(t)), splat(x.dtype.type(scale))
@@ -130,9 +132,15 @@ def beyond(x, n, t, scale):
     return count, s1, s2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
+def excess(s1, s2, a, b, r):
+    """Compute ``a s1 + b s2 - r``; s2 may have overflowed if b = 0."""
+    return a * s1 - r if b == 0.0 else a * s1 + b * s2 - r
+
+
+@kernel
 def bound_from_largest(top, a, b, r):
-    """The lam of S = the largest entry alone: never above the solution."""
+    """Find the lam of S = the largest entry alone: never above the solution."""
     if b == 0.0:
         return (a * top - r) / (a * a)
     unit = 1.0 / top if top > 1.0 else 1.0  # top² may overflow
@@ -141,18 +149,18 @@ def bound_from_largest(top, a, b, r):
     return 2.0 * q / (unit + math.sqrt(unit * unit + 4.0 * b * max(q, 0.0))) / unit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def bound_from_all(s1, s2, m, a, b, r):
-    """The lam of S = everything: never above the solution, exact if nothing becomes zero."""
-    q = (a * s1 + b * s2 - r) / (m * a * a + 4.0 * r * b)
+    """Find the lam of S = everything: never above the solution, and it if nothing is zero."""
+    q = excess(s1, s2, a, b, r) / (m * a * a + 4.0 * r * b)
     if not abs(q) < np.inf or (b > 0.0 and q < 0.0):
         return -np.inf
     return 2.0 * q / (1.0 + math.sqrt(1.0 + 4.0 * b * q))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def newton(x, n, lam, a, b, r, kind, c0, hi, u1, u2):
-    """Newton's steps from lam; c0 entries above hi, with sums u1, u2 of x - hi, come besides x.
+    """Step from lam to the solution; c0 entries above hi, with sums u1, u2 of x - hi, come too.
 
     Returns (t, scale, shift, count, steps): the magnitudes of the solution are
     ``max((x - t) * scale - shift, 0)``, of which count are positive or just zero. No steps
@@ -168,7 +176,7 @@ def newton(x, n, lam, a, b, r, kind, c0, hi, u1, u2):
             count += c0
             s1 += (u1 + c0 * d) / k
             s2 += (u2 + 2.0 * d * u1 + c0 * d * d) / k / k
-        q = (a * s1 + b * s2 - r) / (count * a * a + 4.0 * r * b)
+        q = excess(s1, s2, a, b, r) / (count * a * a + 4.0 * r * b)
         mu = 2.0 * q / (1.0 + math.sqrt(1.0 + 4.0 * b * q))
         if count == before or not mu > 0.0:
             break
@@ -181,7 +189,7 @@ def newton(x, n, lam, a, b, r, kind, c0, hi, u1, u2):
     return t, 1.0 / (k * grown), a * mu / grown, count, steps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def spread(v, kind, x, n):
     """Write the magnitudes of n entries spread over v to x; return their maximum."""
     w = lanes(v)
@@ -199,7 +207,7 @@ def spread(v, kind, x, n):
     return float(hmax(top))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def between(v, kind, x, lo, hi):
     """Copy the magnitudes inside (lo, hi) to x, padded with -inf, and sum those from hi on.
 
@@ -243,9 +251,9 @@ def between(v, kind, x, lo, hi):
     return n, count, s1, s2, unsound
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_sample(x, n, top, a, b, r, kind):
-    """Threshold and active count of the n magnitudes in x, whose maximum is top."""
+    """Find threshold and active count of the n magnitudes in x, whose maximum is top."""
     lam = bound_from_largest(top, a, b, r)
     if kind != RAW:
         lam = max(lam, 0.0)
@@ -253,9 +261,9 @@ def solve_sample(x, n, top, a, b, r, kind):
     return t, count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def threshold_of_long(v, a, b, r, kind, x):
-    """(t, scale, shift) of a long vector as from ``newton``, whether they hold, and 0.0 or NaN."""
+    """Find (t, scale, shift) as ``newton`` does, whether they hold, and 0.0 or NaN (not finite)."""
     w = lanes(v)
     n = min(SAMPLE, v.size // 16) // w * w
     share = r * n / v.size
@@ -274,7 +282,7 @@ def threshold_of_long(v, a, b, r, kind, x):
     return t, scale, shift, steps > 0 and t <= hi, defect
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def shrink(v, out, kind, t, scale, shift):
     """Write ``max((|v| - t) * scale - shift, 0)`` with v's signs to out, zeros without sign."""
     kind_of = v.dtype.type
@@ -288,7 +296,7 @@ def shrink(v, out, kind, t, scale, shift):
             out[i] = max((v[i] - t) * scale - shift, none)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def project(v, out, a, b, r, kind, x):
     """Project v onto ``a‖u‖₁ + b‖u‖² ≤ r`` (RAW: onto ``u ≥ 0, a Σu = r``); out may be v.
 
@@ -301,13 +309,11 @@ def project(v, out, a, b, r, kind, x):
             shrink(v, out, kind, t, scale, shift)
             return True
     s1, s2, top, defect = magnitudes(v, kind, x)
-    if not defect == 0.0:
+    if defect != 0.0:  # or NaN
         return False
-    if kind != RAW and a * s1 + b * s2 <= r:
-        if kind == POSITIVE:
-            out[:] = x[: v.size]
-        else:
-            out[:] = v
+    if kind != RAW and excess(s1, s2, a, b, r) <= 0.0:
+        for i in range(v.size):
+            out[i] = v[i] if kind == ABSOLUTE else x[i]
         return True
     lam = max(bound_from_largest(top, a, b, r), bound_from_all(s1, s2, v.size, a, b, r))
     if kind != RAW:
@@ -318,28 +324,28 @@ def project(v, out, a, b, r, kind, x):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def project_rows(rows, out, a, b, r, kind, work):
-    """``project`` for every row; returns whether all are finite."""
+    """Project every row; return whether all are finite."""
     finite = True
     for i in range(rows.shape[0]):
         finite &= project(rows[i], out[i], a, b, r, kind, work)
     return finite
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def project_elastic_net(v, gamma, positive, work):
     """Project v in place onto ``‖u‖² + gamma ‖u‖₁ ≤ 1``, with ``u ≥ 0`` if positive."""
     unit = 1.0 / max(gamma, 1.0)
     project(v, v, gamma * unit, unit, unit, POSITIVE if positive else ABSOLUTE, work)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def elastic_net_gauge(v, gamma, positive):
-    """``‖v‖² + gamma ‖v‖₁``; infinite if positive is asked for and v has a negative entry."""
+    """Compute ``‖v‖² + gamma ‖v‖₁``; infinite if v has a negative entry and may not."""
     s1, s2 = 0.0, 0.0
     for i in range(v.size):
-        x = float(v[i])
+        x = np.float64(v[i])
         if positive and x < 0.0:
             return np.inf
         s1 += abs(x)

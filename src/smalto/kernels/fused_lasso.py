@@ -23,19 +23,22 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from smalto.kernels.jit import kernel
 
 WORK_ROWS = 17  # 2 x 4 for pieces, 3 of heights and limits, 6 for the knots
 STEPS = 200  # of Newton; a dozen are usual
+LONG = 4096  # entries from which a sample pays
+SAMPLE = 1024  # its entries, in stretches of 64
 HUGE = 1e100  # entries above it are scaled, as their squares might overflow
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def gauge(v, a1, a2, b, positive):
-    """``a1‖u‖₁ + a2 FL(u) + b‖u‖²`` for u = v, or its positive part."""
+    """Compute ``a1‖u‖₁ + a2 FL(u) + b‖u‖²`` for u = v, or its positive part."""
     s1, s2, jumps, before = 0.0, 0.0, 0.0, 0.0
     for i in range(v.size):
-        x = float(v[i])
+        x = np.float64(v[i])
         if positive:
             x = max(x, 0.0)
         s1 += abs(x)
@@ -46,18 +49,18 @@ def gauge(v, a1, a2, b, positive):
     return a1 * s1 + a2 * jumps + b * s2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def unit_of(v):
-    """The factor that brings v to heights whose squares do not overflow; NaN for NaN."""
+    """Find the factor with which no square overflows; NaN if v is not finite."""
     top, defect = 0.0, 0.0
     for i in range(v.size):
-        x = float(v[i])
+        x = np.float64(v[i])
         top = max(top, abs(x))
         defect += x * 0.0
     return (1.0 / top if top > HUGE else 1.0) + defect
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def cut(v, unit, sums, sizes, rises):
     """Make each run of equal entries a piece; return how many there are."""
     last = 0
@@ -75,24 +78,28 @@ def cut(v, unit, sums, sizes, rises):
     return last + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def heights(sums, sizes, rises, count, penalty, base, out):
-    """Heights above base of the pieces at this penalty."""
-    left = 0.0
+@kernel
+def heights(sums, sizes, rises, count, penalty, out):
+    """Write the heights of the pieces at this penalty above the mean of all."""
+    total, size, left = 0.0, 0.0, 0.0
+    for p in range(count):
+        total += sums[p]
+        size += sizes[p]
     for p in range(count):
         right = rises[p]
-        out[p] = (sums[p] - penalty * (left - right)) / sizes[p] - base
+        out[p] = (sums[p] - penalty * (left - right)) / sizes[p] - total / size
         left = right
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def fusions(height, sizes, count, penalty, low, high, at, slope, level, times):
     """Solve ``½ Σ sizes (y - height)² + penalty FL(y)``: times = 0 where y fuses, else infinite.
 
     Dynamic programming from left to right. The derivative, in y[p], of the best cost of the
     pieces up to p is increasing and piecewise linear; clipped to ±penalty it is passed on.
     Its knots are kept in a deque: at ``at`` the line ``slope x + level`` changes by that much.
-    Where it was clipped (low, high) is all that the way back needs.
+    Where it was clipped (low, high) is all that the way back needs. The signs of the jumps
+    that stay are left in low: to rounding they may differ from those of the heights.
     """
     first, last = count, count - 1
     passed = 0.0  # what the pieces so far pass on, far out on either side
@@ -125,13 +132,14 @@ def fusions(height, sizes, count, penalty, low, high, at, slope, level, times):
     for p in range(count - 2, -1, -1):
         x = min(max(y, low[p]), high[p])
         times[p] = 0.0 if x == y else np.inf
+        low[p] = 1.0 if y > x else -1.0
         y = x
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def fuse(source, count, penalty, target):
+@kernel
+def fuse(source, rises, count, penalty, target):
     """Write the pieces that are left at this penalty to target; return their number."""
-    sums, sizes, rises, times = source[0], source[1], source[2], source[3]
+    sums, sizes, times = source[0], source[1], source[3]
     last = 0
     total, size = sums[0], sizes[0]
     for p in range(count - 1):
@@ -147,9 +155,9 @@ def fuse(source, count, penalty, target):
     return last + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def tight(pieces, count, tau, a1, a2, b, r, unit, positive):
-    """``unit tau' + b tau'²`` of the tau' that makes the constraint tight.
+    """Find ``unit tau' + b tau'²`` of the tau' that makes the constraint tight.
 
     For the pieces given, those being non-zero that are at tau. With alpha the mean of such a
     piece and beta the slope at which its height shrinks, its value is
@@ -175,41 +183,44 @@ def tight(pieces, count, tau, a1, a2, b, r, unit, positive):
     return (b * squares + unit * products - r * unit * unit) / (slopes + 4.0 * r * b)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def root(q, b, unit):
-    """The tau >= 0 with ``unit tau + b tau² = q``, or 0."""
+    """Solve ``unit tau + b tau² = q``; 0 if there is no tau >= 0."""
     if not q > 0.0:
         return 0.0
     return 2.0 * q / (unit + math.sqrt(unit * unit + 4.0 * b * q))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def advance(work, here, count, base, before, penalty):
-    """Find by total variation which of the pieces at penalty ``before`` fuse up to ``penalty``."""
+@kernel
+def advance(work, here, count, before, penalty):
+    """Find by total variation which of the pieces at penalty ``before`` fuse up to ``penalty``.
+
+    Leaves the signs of the jumps in work[9].
+    """
     pieces = work[here : here + 4]
     wide = 2 * work.shape[1]
     at = work[11:13].reshape(wide)
     slope = work[13:15].reshape(wide)
     level = work[15:17].reshape(wide)
     height, low, high = work[8], work[9], work[10]
-    heights(pieces[0], pieces[1], pieces[2], count, before, base, height)
+    heights(pieces[0], pieces[1], pieces[2], count, before, height)
     fusions(height, pieces[1], count, penalty - before, low, high, at, slope, level, pieces[3])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def tighten(work, count, lo, tau, a1, a2, b, r, unit, positive, known):
-    """Newton's steps from tau, with the count pieces at lo <= solution in work[0:4].
+    """Step from tau to the solution, with the count pieces at lo below it in work[0:4].
 
     With known, their fourth row says when they fuse; otherwise total variation is solved for
     it. Returns (here, count, tau): pieces ``work[here : here + 4]`` make the solution.
     """
     here, there, hi = 0, 4, np.inf
-    base = np.sum(work[0, :count]) / np.sum(work[1, :count])
     for _ in range(STEPS):
         if not known:
-            advance(work, here, count, base, lo * a2, tau * a2)
-        left = fuse(work[here : here + 4], count, tau * a2, work[there : there + 4])
+            advance(work, here, count, lo * a2, tau * a2)
+        rises = work[here + 2] if known else work[9]
         pieces = work[there : there + 4]
+        left = fuse(work[here : here + 4], rises, count, tau * a2, pieces)
         new = root(tight(pieces, left, tau, a1, a2, b, r, unit, positive), b, unit)
         if abs(new - tau) <= 4e-16 * tau or hi <= lo * (1.0 + 4e-16):
             tau = new
@@ -223,9 +234,9 @@ def tighten(work, count, lo, tau, a1, a2, b, r, unit, positive, known):
     return there, left, tau
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def correction(pieces, count, tau, a1, a2, b, r, scale, positive):
-    """The factor, 1 but for rounding, that makes the constraint hold as computed."""
+    """Find the factor, 1 but for rounding, that makes the constraint hold as computed."""
     s1, s2, jumps, left, before = 0.0, 0.0, 0.0, 0.0, 0.0
     for p in range(count):
         y = (pieces[0, p] - tau * a2 * (left - pieces[2, p])) / pieces[1, p]
@@ -243,7 +254,7 @@ def correction(pieces, count, tau, a1, a2, b, r, scale, positive):
     return 2.0 * r / (linear + math.sqrt(linear * linear + 4.0 * b * s2 * r))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def spell(pieces, count, penalty, threshold, scale, positive, out):
     """Write ``scale * soft(height, threshold)`` of each piece to its entries of out."""
     end, left = 0, 0.0
@@ -258,7 +269,7 @@ def spell(pieces, count, penalty, threshold, scale, positive, out):
             out[i] = x * scale
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def write_projection(work, here, count, tau, a1, a2, b, r, unit, positive, out):
     """Write the projection made of these pieces."""
     pieces = work[here : here + 4]
@@ -267,7 +278,7 @@ def write_projection(work, here, count, tau, a1, a2, b, r, unit, positive, out):
     spell(pieces, count, tau * a2, tau * a1, scale, positive, out)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def keep_feasible(v, out, a1, a2, b, r, positive):
     """Write v, or its positive part, to out if that is feasible; return whether it was."""
     if not gauge(v, a1, a2, b, positive) <= r:
@@ -277,7 +288,21 @@ def keep_feasible(v, out, a1, a2, b, r, positive):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
+def guess(v, a1, a2, b, r, unit, positive, work):
+    """Find a tau probably not far below the solution: that of stretches spread over v."""
+    x = work[16, :SAMPLE]
+    for i in range(0, SAMPLE, 64):
+        begin = i * (v.size - 64) // SAMPLE
+        for j in range(64):
+            x[i + j] = v[begin + j]
+    count = cut(x, unit, work[0], work[1], work[2])
+    share = r * SAMPLE / v.size
+    tau = root(tight(work[:4], count, 0.0, a1, a2, b, share, unit, positive), b, unit)
+    return 0.9 * tighten(work, count, 0.0, tau, a1, a2, b, share, unit, positive, False)[2]
+
+
+@kernel
 def project(v, out, a1, a2, b, r, positive, work):
     """Project v onto ``a1‖u‖₁ + a2 FL(u) + b‖u‖² ≤ r``; out may be v.
 
@@ -289,14 +314,24 @@ def project(v, out, a1, a2, b, r, positive, work):
         return False
     if keep_feasible(v, out, a1, a2, b, r, positive):
         return True
+    tau = guess(v, a1, a2, b, r, unit, positive, work) if v.size >= LONG else 0.0
     count = cut(v, unit, work[0], work[1], work[2])
-    tau = root(tight(work[:4], count, 0.0, a1, a2, b, r, unit, positive), b, unit)
+    tau = max(tau, root(tight(work[:4], count, 0.0, a1, a2, b, r, unit, positive), b, unit))
     here, count, tau = tighten(work, count, 0.0, tau, a1, a2, b, r, unit, positive, False)
     write_projection(work, here, count, tau, a1, a2, b, r, unit, positive, out)
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
+def project_rows(rows, out, a1, a2, b, r, positive, work):
+    """Project every row; return whether all are finite."""
+    finite = True
+    for i in range(rows.shape[0]):
+        finite &= project(rows[i], out[i], a1, a2, b, r, positive, work)
+    return finite
+
+
+@kernel
 def signal(v, out, gamma1, gamma2, gamma3, positive, work):
     """Minimise ``½‖v - u‖² + gamma1‖u‖₁ + gamma2 FL(u) + gamma3/2 ‖u‖²``; out may be v.
 
@@ -306,24 +341,32 @@ def signal(v, out, gamma1, gamma2, gamma3, positive, work):
     if not unit > 0.0:
         return False
     count = cut(v, unit, work[0], work[1], work[2])
-    base = np.sum(work[0, :count]) / v.size
-    advance(work, 0, count, base, 0.0, gamma2 * unit)
-    count = fuse(work[:4], count, gamma2 * unit, work[4:8])
+    advance(work, 0, count, 0.0, gamma2 * unit)
+    count = fuse(work[:4], work[9], count, gamma2 * unit, work[4:8])
     scale = 1.0 / unit / (1.0 + gamma3)
     spell(work[4:8], count, gamma2 * unit, gamma1 * unit, scale, positive, out)
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
+def signal_rows(rows, out, gamma1, gamma2, gamma3, positive, work):
+    """Approximate every row; return whether all are finite."""
+    finite = True
+    for i in range(rows.shape[0]):
+        finite &= signal(rows[i], out[i], gamma1, gamma2, gamma3, positive, work)
+    return finite
+
+
+@kernel
 def project_fused_lasso(v, gamma1, gamma2, positive, work):
     """Project v in place onto ``‖u‖² + gamma1‖u‖₁ + gamma2 FL(u) ≤ 1``, u ≥ 0 if positive."""
     unit = 1.0 / max(gamma1, gamma2, 1.0)
     project(v, v, gamma1 * unit, gamma2 * unit, unit, unit, positive, work)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def fused_lasso_gauge(v, gamma1, gamma2, positive):
-    """``‖v‖² + gamma1‖v‖₁ + gamma2 FL(v)``; infinite if positive is asked for and v is not."""
+    """Compute ``‖v‖² + gamma1‖v‖₁ + gamma2 FL(v)``; infinite if v < 0 somewhere and may not."""
     for i in range(v.size):
         if positive and v[i] < 0.0:
             return np.inf

@@ -20,6 +20,7 @@ import numpy as np
 from smalto.kernels.active import (
     CODE,
     GATHERED,
+    INVERSE,
     SIGN,
     TARGET,
     append,
@@ -36,16 +37,21 @@ from smalto.kernels.simd import above, lanes, load, lowest_bit, splat, vabs
 FIRST = 8  # atoms that may join at once, at least ...
 SHARE = 0.8  # ... those that violate by more than this share of the worst violation
 
+# An atom depends on others when less than this share of its squared norm lies outside their
+# span: well above the rounding of a Gram matrix in float32, and of the factor in float64.
+DEPENDENT_32 = 2e-6
+DEPENDENT_64 = 1e-12
+
 
 @kernel
-def _swap_in(work, atoms, s, step_sign, used):
+def _swap_in(work, atoms, s, step_sign, used, slack):
     """Make room for an atom that depends on the active ones.
 
     Atom j = Σ w_i (active atom i). Moving ``t`` along (+1 on j, −w on the others) leaves the
     fit as it is and changes ‖α‖₁ at rate 1 − Σ sign_i w_i; j violates optimality just when
     that is negative. So move until a coefficient reaches zero, and let that atom leave:
     j depends no more on those that stay. Returns their number and t; the number is
-    unchanged where the violation is only rounding.
+    unchanged where the violation is within ``slack``: that is rounding.
     """
     stride = atoms.size
     weights, code, sign = GATHERED * stride, CODE * stride, SIGN * stride
@@ -54,7 +60,7 @@ def _swap_in(work, atoms, s, step_sign, used):
     for i in range(s):
         work[weights + i] *= step_sign
         rate += work[weights + i] * work[sign + i]
-    if rate <= 1.0 + 1e-6:
+    if rate <= 1.0 + slack:
         return s, 0.0
     t, p = np.inf, -1
     for i in range(s):
@@ -70,11 +76,14 @@ def _swap_in(work, atoms, s, step_sign, used):
 
 @kernel
 def _join(G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolerance):
-    """Let the worst violators join; returns the new number of atoms and whether any did."""
+    """Let the worst violators join.
+
+    Returns the new number of atoms, whether any joined, and whether the code has moved.
+    """
     code, sign = CODE * atoms.size, SIGN * atoms.size
     threshold = splat(c.dtype.type(lam + (top - lam) * SHARE))
     room = min(max(FIRST, s), capacity(work, atoms) - s)
-    joined = False
+    joined, moved = False, False
     for block in range(0, width, lanes(c)):
         v = load(c, block)
         bits = above(v if positive else vabs(v), threshold)
@@ -88,10 +97,11 @@ def _join(G, width, q, start, c, top, lam, positive, work, atoms, s, used, toler
             t = 0.0
             fits = append(G, width, work, atoms, s, j, b, tolerance)
             if not fits and lam > 0.0:
-                left, t = _swap_in(work, atoms, s, side, used)
+                left, t = _swap_in(work, atoms, s, side, used, 1e3 * tolerance)
                 if left < s:
                     s = left
                     joined = True
+                    moved |= t > 0.0
                     fits = append(G, width, work, atoms, s, j, b, tolerance)
             if fits:
                 work[code + s] = t * side
@@ -100,7 +110,7 @@ def _join(G, width, q, start, c, top, lam, positive, work, atoms, s, used, toler
                 s += 1
                 room -= 1
                 joined = True
-    return s, joined
+    return s, joined, moved
 
 
 @kernel
@@ -137,7 +147,48 @@ def _walk(work, atoms, s, free, used):
 
 
 @kernel
-def _start(G, width, q, start, lam, positive, row, first, work, atoms, used, tolerance):
+def _active_gap(c, lam, work, atoms, s):
+    """Gather ``c_i − lam sign_i`` of the active atoms, zero at the optimum; the largest."""
+    missing, sign = GATHERED * atoms.size, SIGN * atoms.size
+    gap = 0.0
+    for i in range(s):
+        work[missing + i] = c[atoms[i]] - lam * work[sign + i]
+        gap = max(gap, abs(work[missing + i]))
+    return gap
+
+
+@kernel
+def _refine(work, atoms, s):
+    """Solve once more for what is missing at the active atoms, as just gathered."""
+    stride = atoms.size
+    missing, target, inverse = GATHERED * stride, TARGET * stride, INVERSE * stride
+    for r in range(s):
+        row = inverse + r * stride
+        y = 0.0
+        for i in range(r + 1):
+            y += work[row + i] * work[missing + i]
+        work[r] += y
+        for i in range(r + 1):
+            work[target + i] += y * work[row + i]
+
+
+@kernel
+def _rebuild(G, width, q, start, lam, work, atoms, s, used, tolerance):
+    """Factor the active set afresh: atoms that had been near to dependent spoil the factor."""
+    code, sign = CODE * atoms.size, SIGN * atoms.size
+    kept = 0
+    for i in range(s):
+        j, value, side = atoms[i], work[code + i], work[sign + i]
+        used[j] = append(G, width, work, atoms, kept, j, q[start + j] - lam * side, tolerance)
+        if used[j]:
+            work[code + kept] = value
+            work[sign + kept] = side
+            kept += 1
+    return kept
+
+
+@kernel
+def _start(G, width, q, start, lam, positive, row, first, work, atoms, used):
     """Take a given code as the active set, and go to the optimum on it; −1 if it is too large."""
     indptr, indices, values = first
     code, sign = CODE * atoms.size, SIGN * atoms.size
@@ -149,7 +200,8 @@ def _start(G, width, q, start, lam, positive, row, first, work, atoms, used, tol
         if s == capacity(work, atoms):
             return -1
         side = 1.0 if value > 0.0 else -1.0
-        if append(G, width, work, atoms, s, j, q[start + j] - lam * side, tolerance):
+        # An atom that nearly depends on others is left out: it can still join later.
+        if append(G, width, work, atoms, s, j, q[start + j] - lam * side, 1e-4):
             work[code + s] = value
             work[sign + s] = side
             used[j] = True
@@ -166,25 +218,35 @@ def _descend(G, q, start, fast_G, fast_q, fast_start, c, width, lam, positive, w
     float32 copy, and write to ``c`` of the same dtype.
     """
     code = CODE * atoms.size
-    limit = lam + 64.0 * np.float64(np.finfo(c.dtype).eps) * scale
+    free = lam == 0.0 and not positive
+    allowed = 64.0 * np.float64(np.finfo(c.dtype).eps) * scale
+    repairs = 0
     while True:
         for i in range(s):
             c[width + i] = work[code + i]
-        top = np.float64(
-            correlations(fast_G, width, fast_q, fast_start, atoms, s, positive, c)
-        )
-        if top <= limit:
+        top = np.float64(correlations(fast_G, width, fast_q, fast_start, atoms, s, positive, c))
+        if top > lam + allowed:
+            if s == capacity(work, atoms) and s < width:
+                return -1
+            s, joined, swapped = _join(
+                G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolerance
+            )
+            if joined:
+                s, moved = _walk(work, atoms, s, free, used)
+                if moved or swapped:
+                    continue
+        elif _active_gap(c, lam, work, atoms, s) <= allowed:
             return s
-        if s == capacity(work, atoms):
-            return -1
-        s, joined = _join(
-            G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolerance
-        )
-        if not joined:
+        # Rounding keeps it from the optimum.
+        if repairs == 3:
             return s
-        s, moved = _walk(work, atoms, s, lam == 0.0 and not positive, used)
-        if not moved:  # what is left is rounding
-            return s
+        if repairs == 0:
+            s = _rebuild(G, width, q, start, lam, work, atoms, s, used, tolerance)
+        else:
+            _active_gap(c, lam, work, atoms, s)
+            _refine(work, atoms, s)
+        s, _ = _walk(work, atoms, s, free, used)
+        repairs += 1
 
 
 @kernel
@@ -216,7 +278,7 @@ def lasso_rows(G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used,
     n, width = Q.shape
     q = Q.reshape(-1)
     two_stages = fast_G.itemsize != G.itemsize
-    tolerance = 16.0 * np.float64(np.finfo(G.dtype).eps)
+    tolerance = DEPENDENT_64 if G.itemsize == 8 else DEPENDENT_32
     while row < n:
         position = out_ptr[row]
         if position + capacity(work, atoms) > out_atoms.size:
@@ -224,7 +286,7 @@ def lasso_rows(G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used,
         start = row * width
         s = 0
         if warm:
-            s = _start(G, width, q, start, lam, positive, row, first, work, atoms, used, tolerance)
+            s = _start(G, width, q, start, lam, positive, row, first, work, atoms, used)
         scale = np.float64(largest(q, start, width, False))
         if two_stages and s >= 0:
             for j in range(width):

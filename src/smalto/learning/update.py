@@ -31,6 +31,7 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
         diagonal += part.scale * part.A.diagonal()
     smallest = _UNKNOWN * float(diagonal.max(initial=0.0))
     atom = np.empty(m, D.dtype)
+    compiled = constraint.kernel() if isinstance(constraint, Compiled) else None
     change = 0.0
     for first in range(0, k, BLOCK):
         last = min(first + BLOCK, k)
@@ -43,9 +44,8 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
             np.subtract(B, A @ D[:, columns], out=R[:, columns])
 
         run_tasks(task, -(-m // SLICE), n_threads)
-        if isinstance(constraint, Compiled):
-            kind, positive = constraint.kernel()
-            change += sweep_block(D, R, A, first, smallest, kind, positive, atom)
+        if compiled is not None:
+            change += sweep_block(D, R, A, first, smallest, *compiled, atom)
         else:
             change += _sweep_block(D, R, A, first, smallest, constraint)
     return change

@@ -1,0 +1,1 @@
+"""Benchmarks of smalto; run them from the root of the repository."""

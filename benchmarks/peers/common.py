@@ -1,0 +1,256 @@
+"""What the comparisons share: the data, the yardstick, the clock, the printed tables."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+# SPAMS's idle threads wait in a loop by default, which on a machine with other work makes two
+# threads many times slower than one. It reads this when it is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from smalto import encode
+from smalto.coders import Lasso
+from smalto.datasets import ImageSet, natural_images, paper_setting
+
+Array = np.ndarray[Any, Any]
+
+DTYPES = ("float32", "float64")
+QUICK_ATOMS = 64
+PACKAGES = ("smalto", "numpy", "numba", "scipy", "scikit-learn", "spams-bin")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Patches to learn from, patches to test on, a first dictionary, and the penalty."""
+
+    name: str
+    train: Array
+    test: Array
+    D0: Array
+    lam: float
+    patch_shape: tuple[int, ...]
+    source: str
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of everything in it."""
+        return str(self.train.dtype)
+
+    def as_dtype(self, dtype: str) -> Problem:
+        """Return the same problem in another dtype."""
+        return Problem(
+            self.name, self.train.astype(dtype), self.test.astype(dtype), self.D0.astype(dtype),
+            self.lam, self.patch_shape, self.source,
+        )  # fmt: skip
+
+    def title(self) -> str:
+        """One line that says what it is."""
+        (k, m), shape = self.D0.shape, "x".join(map(str, self.patch_shape))
+        return (
+            f"Setting {self.name}: {shape} patches (m = {m}) out of {self.source} pictures, "
+            f"k = {k}, lam = {self.lam:.4f}"
+        )
+
+
+def load(name: str, n_train: int, n_test: int, *, quick: bool = False, seed: int = 0) -> Problem:
+    """One of the paper's settings in float32, with random patches as the first dictionary.
+
+    ``quick`` takes fewer atoms, for trying a script out.
+    """
+    setting = paper_setting(name, n_train, n_test, random_state=seed, images=_pictures())
+    k = QUICK_ATOMS if quick else setting.n_atoms
+    chosen = np.random.default_rng(seed).permutation(n_train)[:k]
+    return Problem(
+        name, setting.train, setting.test, setting.train[chosen], setting.lam,
+        setting.patch_shape, setting.source,
+    )  # fmt: skip
+
+
+@cache
+def _pictures() -> ImageSet:
+    """Read the pictures, once."""
+    return natural_images()
+
+
+class Yardstick:
+    """The mean cost of test signals over a dictionary, the same for all methods.
+
+    ``½‖x − αD‖² + lam ‖α‖₁`` with exact codes, in float64 whatever the method computes in.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._test = problem.test.astype(np.float64)
+        self._lam = problem.lam
+        self._known: dict[bytes, float] = {}
+
+    def __call__(self, D: Array) -> float:
+        """Return the mean cost with D (k, m); what has been measured once is remembered."""
+        D = np.ascontiguousarray(D, dtype=np.float64)
+        key = hashlib.sha256(D.tobytes()).digest()
+        if key not in self._known:
+            codes = encode(self._test, D, Lasso(self._lam))
+            self._known[key] = float(costs(self._test, D, codes, self._lam).mean())
+        return self._known[key]
+
+
+def costs(X: Array, D: Array, codes: Any, lam: float) -> Array:
+    """``½‖x − αD‖² + lam ‖α‖₁`` of each row, in float64."""
+    X, D = X.astype(np.float64), D.astype(np.float64)
+    codes = codes.astype(np.float64)
+    residuals = X - codes @ D
+    return 0.5 * np.sum(residuals * residuals, axis=1) + lam * np.asarray(
+        abs(codes).sum(axis=1)
+    ).reshape(-1)
+
+
+def spaced(last: int, ratio: float) -> list[int]:
+    """1, 2, 3, ... and from some point on each about ``ratio`` times the one before; ``last``."""
+    steps = [1]
+    while steps[-1] < last:
+        steps.append(min(last, max(steps[-1] + 1, round(steps[-1] * ratio))))
+    return steps
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds that ``call()`` took, and what it returned."""
+    begin = time.perf_counter()
+    value = call()
+    return time.perf_counter() - begin, value
+
+
+@contextmanager
+def blas_threads(count: int) -> Iterator[None]:
+    """Hold the BLAS libraries of all packages to so many threads."""
+    with threadpool_limits(count, user_api="blas"):
+        yield
+
+
+def importable(*modules: str) -> bool:
+    """Whether all of these are installed."""
+    return all(importlib.util.find_spec(module) is not None for module in modules)
+
+
+def parser(description: str, *, n: int | None = None, repeats: int = 3) -> argparse.ArgumentParser:
+    """Make a parser with the options that the comparisons share."""
+    result = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    add = result.add_argument
+    add("--settings", nargs="+", choices="ABC", default=list("ABC"), help="of the paper")
+    add("--threads", nargs="+", type=int, default=[1, 2])
+    add("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
+    if n is not None:
+        add("--n", type=int, default=n, help="how many training patches")
+    add("--repeats", type=int, default=repeats, help="the best of so many is taken")
+    add_common(result)
+    return result
+
+
+def add_common(result: argparse.ArgumentParser) -> None:
+    """Add the options that every script has."""
+    result.add_argument(
+        "--quick", action="store_true", help="a small problem, to see that the script runs"
+    )
+    result.add_argument(
+        "--out", type=Path, default=Path("benchmarks/results"), help="folder of the results"
+    )
+
+
+def machine() -> dict[str, Any]:
+    """On what, and with what, the figures were measured."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    load_average = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "load_average_at_start": load_average,
+        "python": platform.python_version(),
+        "packages": found,
+        "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY"),
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def announce(about: dict[str, Any]) -> None:
+    """Print what `machine` found."""
+    names = ", ".join(f"{name} {number}" for name, number in about["packages"].items())
+    print(f"{about['processor']}, {about['cores']} cores; Python {about['python']}, {names}")
+    average = about["load_average_at_start"]
+    if average is not None and average > 0.5:
+        print(
+            f"The machine is busy (load average {average:.1f}): seconds are too long, ratios rough."
+        )
+
+
+def save(out: Path, name: str, about: dict[str, Any], options: Any, **data: Any) -> None:
+    """Write ``out/name.json``."""
+    out.mkdir(parents=True, exist_ok=True)
+    settings = {
+        key: value if not isinstance(value, Path) else None for key, value in vars(options).items()
+    }
+    settings.pop("out", None)
+    path = out / f"{name}.json"
+    content = {"machine": about, "options": settings, **data}
+    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+    print(f"written: {path}")
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print columns: words to the left, numbers to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    columns = list(zip(header, *cells, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    words = [not any(_is_number(cell) for cell in column[1:]) for column in columns]
+
+    def line(values: Sequence[str]) -> str:
+        fitted = [
+            value.ljust(width) if is_word else value.rjust(width)
+            for value, width, is_word in zip(values, widths, words, strict=True)
+        ]
+        return "  ".join(fitted).rstrip()
+
+    print(line(header))
+    print("  ".join("-" * width for width in widths))
+    for row in cells:
+        print(line(row))
+    print(flush=True)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("<> -").replace(".", "").replace(",", "")[:1].isdigit()

@@ -1,0 +1,399 @@
+"""`DictionaryLearning`: `learn` and `encode` as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from smalto.checks import Array, Rows, as_floats, check_finite, check_integer, float_dtype
+from smalto.coders.base import Coder
+from smalto.coders.encoding import ROWS_AT_ONCE, code_rows, mean_cost, prepare
+from smalto.coders.lasso import Lasso
+from smalto.constraints import Constraint
+from smalto.learning.atoms import Replacement
+from smalto.learning.continuation import Continuation
+from smalto.learning.loop import Callback, Learner, advance, begin, learn
+from smalto.learning.online import Online
+from smalto.learning.state import Record, State
+from smalto.sources import as_source
+from smalto.threads import resolve_threads, single_threaded_blas
+
+
+def _takes_a_stream(model: DictionaryLearning) -> bool:
+    """Whether `partial_fit` has a meaning; the reason is the cause of the AttributeError."""
+    learner = model.learner
+    if isinstance(learner, Online) and learner.memory == "replace":
+        message = "memory='replace' needs a fixed data set: it has no meaning for a stream"
+        raise AttributeError(message)
+    return True
+
+
+class DictionaryLearning(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Learn a dictionary: ``min_D Σ_x min_α ½‖x − αD‖² + ψ(α)``, every atom in a convex set.
+
+    Each sample x (a row of X) is to be a combination αD of a few atoms (rows of D). The coder
+    says what ψ is, the constraint which set, the learner how to get there. `transform` solves
+    the inner problem, the very one that D was learned with.
+
+    Parameters
+    ----------
+    n_components : int
+        Number k of atoms.
+    coder : coder, default ``Lasso()``
+        The sparse coding problem. What it leaves open, such as ``lam``, is decided from the
+        data given to `fit` or from the first batches given to `partial_fit`.
+    constraint : constraint, default ``L2Ball()``
+        The set in which each atom lives.
+    learner : learner, default ``Online()``
+        How the dictionary follows from the data.
+    n_epochs : int or None, default 1
+        Passes over the data.
+    max_steps, max_seconds : optional
+        End earlier: after so many updates, or so many seconds of learning. To go by these
+        alone, let ``n_epochs`` be None.
+    init : array (k, m), optional
+        The first dictionary; by default distinct random samples, scaled to norm 1.
+    continuation : Continuation, optional
+        Begin with a smaller λ.
+    replacement : Replacement, optional
+        When atoms that are unused or duplicates are replaced.
+    callbacks : tuple or list of callables
+        Each is called after every update as ``callback(state, record)``; a true result ends
+        `fit`. The state is the live one: copy what you keep.
+    n_threads : int, optional
+        Threads to use; every available core by default. The result does not depend on it.
+    random_state : int, Generator or RandomState, optional
+        Decides the first dictionary and the order of the samples.
+    sparse_output : bool, default False
+        Let `transform` return a SciPy CSR array instead of a dense array.
+
+    Attributes
+    ----------
+    components_ : array (k, m)
+        The dictionary, one atom per row.
+    coder_ : coder
+        The coder with everything decided: ``encode(X, components_, coder_)`` is `transform`.
+    state_ : State
+        Everything needed to go on learning.
+    history_ : list of Record
+        One line per update, with costs, times and counts.
+    n_iter_ : int
+        Updates done.
+    stopped_ : str
+        Why `fit` ended: "epochs", "steps", "seconds", "callback" or "interrupt".
+    n_features_in_ : int
+        Number m of features.
+    feature_names_in_ : array (m,)
+        Names of the features, if X had any, all strings.
+
+    See Also
+    --------
+    smalto.learn : the same as a function, which can resume from a state.
+    smalto.encode : sparse codes over any dictionary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto.coders import Lasso
+    >>> from smalto.estimators import DictionaryLearning
+    >>> X = np.random.default_rng(0).standard_normal((1000, 16))
+    >>> model = DictionaryLearning(32, coder=Lasso(lam=0.5), n_epochs=2, random_state=0).fit(X)
+    >>> model.components_.shape
+    (32, 16)
+    >>> codes = model.transform(X)
+    >>> codes.shape
+    (1000, 32)
+    >>> bool(np.mean((X - model.inverse_transform(codes)) ** 2) < 0.2 * np.mean(X**2))
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int,
+        *,
+        coder: Coder | None = None,
+        constraint: Constraint | None = None,
+        learner: Learner | None = None,
+        n_epochs: int | None = 1,
+        max_steps: int | None = None,
+        max_seconds: float | None = None,
+        init: Any = None,
+        continuation: Continuation | None = None,
+        replacement: Replacement | None = None,
+        callbacks: Sequence[Callback] = (),
+        n_threads: int | None = None,
+        random_state: Any = None,
+        sparse_output: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.coder = coder
+        self.constraint = constraint
+        self.learner = learner
+        self.n_epochs = n_epochs
+        self.max_steps = max_steps
+        self.max_seconds = max_seconds
+        self.init = init
+        self.continuation = continuation
+        self.replacement = replacement
+        self.callbacks = callbacks
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.sparse_output = sparse_output
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        validate_every: int | Sequence[int] | None = None,
+    ) -> Self:
+        """Learn a dictionary from X, afresh.
+
+        Parameters
+        ----------
+        X : array, memory map, CSR array or data frame (n, m)
+            Training samples, one per row, at least as many as atoms. float32 is learned from
+            in float32, everything else in float64. Only what an update draws is copied.
+        y : ignored
+        validation : array or CSR array, optional
+            Held-out samples whose mean cost is recorded in ``history_`` now and then.
+        validate_every : int or sequence of int, optional
+            At every so many updates, or after these; by default ever more rarely.
+
+        Returns
+        -------
+        self
+        """
+        self._check_settings()
+        with _all_or_nothing(self):
+            result = learn(
+                self._rows(X, reset=True),
+                self.n_components,
+                self.coder,
+                self.constraint,
+                self.learner,
+                init=self.init,
+                n_epochs=self.n_epochs,
+                max_steps=self.max_steps,
+                max_seconds=self.max_seconds,
+                validation=validation,
+                validate_every=validate_every,
+                replacement=self.replacement,
+                continuation=self.continuation,
+                callbacks=self.callbacks,
+                n_threads=self.n_threads,
+                random_state=self.random_state,
+            )
+            self.stopped_ = result.stopped
+            self._set_result(result.state, result.history)
+        return self
+
+    @available_if(_takes_a_stream)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Update the dictionary once, with all of X as one batch.
+
+        Goes on from the state that `fit` or the last `partial_fit` left. The first batch of a
+        stream may be smaller than the number of atoms. Batches may differ in size: the past is
+        weighted sample by sample.
+
+        Parameters
+        ----------
+        X : array, CSR array or data frame (n, m)
+            New samples, in the precision of the first ones.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_settings()
+        threads = resolve_threads(self.n_threads)
+        first = not hasattr(self, "state_")
+        if not first:
+            self._refuse_changes()
+        with _all_or_nothing(self), single_threaded_blas():
+            X = self._rows(X, reset=first)
+            X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
+            check_finite("X", X)
+            state = self.state_ if not first else begin(
+                as_source(X), self.n_components, self.coder, self.constraint, self.learner,
+                self.init, self.random_state, threads, stream=True,
+            )  # fmt: skip
+            record = self._update(state, X, threads)
+            self._set_result(state, [] if first else self.history_)
+            self.history_.append(record)
+        for callback in self.callbacks:
+            callback(state, record)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Sparse codes: ``argmin_α ½‖x − αD‖² + ψ(α)`` for each row x of X, as in learning.
+
+        Parameters
+        ----------
+        X : array, memory map, CSR array or data frame (n, m)
+            Signals. float32 is coded in float32, everything else in float64.
+
+        Returns
+        -------
+        array (n, k), or csr_array with ``sparse_output``
+            One code per row.
+        """
+        X, D, threads = self._rows_to_code(X)
+        with single_threaded_blas():
+            codes = code_rows(X, prepare(D, self.coder_, threads), None, threads).codes
+        if len(codes.indices) <= np.iinfo(np.int32).max:  # many estimators want such indices
+            codes = codes._replace(indptr=codes.indptr.astype(np.int32))
+        csr = codes.as_csr(len(D))
+        return csr if self.sparse_output else csr.toarray()
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Signals ``αD`` from codes α.
+
+        Parameters
+        ----------
+        X : array or sparse array (n, k)
+            Codes, one per row, such as `transform` returns.
+
+        Returns
+        -------
+        array (n, m)
+            One signal per row.
+        """
+        check_is_fitted(self, "components_")
+        codes = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if codes.shape[1] != len(self.components_):
+            message = (
+                f"codes must have one column for each of the {len(self.components_)} atoms, "
+                f"got shape {codes.shape}"
+            )
+            raise ValueError(message)
+        return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean of ``min_α ½‖x − αD‖² + ψ(α)`` over the rows x of X: higher is better.
+
+        The cost depends on ψ: to choose between different ``lam`` another measure is needed.
+        """
+        X, D, threads = self._rows_to_code(X)
+        with single_threaded_blas():
+            return -mean_cost(X, D, self.coder_, threads)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _rows(self, X: Any, *, reset: bool) -> Rows:
+        """X as scikit-learn wants it checked, but neither copied nor read: that comes later."""
+        checked = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+        )
+        return X if isinstance(X, np.memmap) else checked
+
+    def _rows_to_code(self, X: Any) -> tuple[Rows, Array, int]:
+        """Return checked rows, the dictionary in their precision, and the number of threads."""
+        check_is_fitted(self, "components_")
+        X = self._rows(X, reset=False)
+        check_finite("X", X)
+        D = np.ascontiguousarray(self.components_, float_dtype(X.dtype))
+        return X, D, resolve_threads(self.n_threads)
+
+    def _update(self, state: State, X: Rows, n_threads: int) -> Record:
+        """One step with these rows as the batch."""
+        clock = time.perf_counter()
+        n = X.shape[0]
+        if state.step & (state.step - 1) == 0:
+            # As in `learn`: what depends on the dictionary is decided anew now and then.
+            state.coder = state.coder.resolve(X[:ROWS_AT_ONCE], state.D, n_threads)
+        blocks = (
+            (np.arange(a, min(a + ROWS_AT_ONCE, n)), X[a : a + ROWS_AT_ONCE])
+            for a in range(0, n, ROWS_AT_ONCE)
+        )
+        replacement = Replacement() if self.replacement is None else self.replacement
+        record = advance(state, blocks, n, replacement, self.continuation, n_threads)
+        state.seconds += time.perf_counter() - clock
+        return replace(record, seconds=state.seconds)
+
+    def _set_result(self, state: State, history: list[Record]) -> None:
+        self.components_ = state.D.copy()
+        self.coder_ = _settled(state.coder)
+        self.state_ = state
+        self.history_ = history
+        self.n_iter_ = state.step
+        self._began_with = (self.coder, self.constraint, self.learner)
+
+    def _check_settings(self) -> None:
+        """Refuse settings that `learn` does not look at, and name others as they are here."""
+        check_integer("n_components", self.n_components)
+        _check_kind(
+            "continuation", self.continuation, Continuation | None, "None or Continuation(...)"
+        )
+        _check_kind("replacement", self.replacement, Replacement | None, "None or Replacement(...)")
+        _check_kind("sparse_output", self.sparse_output, bool | np.bool_, "True or False")
+        wanted = "a tuple or list of callables"
+        _check_kind("callbacks", self.callbacks, tuple | list, wanted)
+        for number, callback in enumerate(self.callbacks):
+            _check_kind(f"callbacks[{number}]", callback, Callable, "callable")
+
+    def _refuse_changes(self) -> None:
+        """Go on only with the problem and the learner that the state was made with."""
+        if self.n_components != len(self.state_.D):
+            message = (
+                f"n_components was {len(self.state_.D)} when learning began and is "
+                f"{self.n_components} now: partial_fit cannot change it, fit begins afresh"
+            )
+            raise ValueError(message)
+        names = ("coder", "constraint", "learner")
+        for name, had in zip(names, self._began_with, strict=True):
+            now = getattr(self, name)
+            if now is not had and now != had:
+                message = (
+                    f"{name} was {had} when learning began and is {now} now: partial_fit "
+                    f"cannot change it, fit begins afresh"
+                )
+                raise ValueError(message)
+
+
+def _settled(coder: Coder) -> Coder:
+    """Keep a calibrated ``lam`` for new samples: it is not to be found again on them."""
+    if isinstance(coder, Lasso) and coder.nonzeros is not None:
+        return replace(coder, nonzeros=None)
+    return coder
+
+
+def _check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
+    if not isinstance(value, kind):
+        message = f"{name} must be {wanted}, got {value!r}"
+        raise TypeError(message)
+
+
+@contextmanager
+def _all_or_nothing(model: Any) -> Iterator[None]:
+    """Give a model that fails to learn back the attributes it had."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise

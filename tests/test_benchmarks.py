@@ -1,0 +1,115 @@
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+ROOT = Path(__file__).parents[1]
+
+if not (ROOT / "benchmarks" / "peers").is_dir():
+    pytest.skip("the benchmarks are not part of this copy", allow_module_level=True)
+
+needs_spams = pytest.mark.skipif(
+    importlib.util.find_spec("spams") is None, reason="SPAMS is not installed"
+)
+
+
+def run(name, out):
+    """Run a script on its small problem; what it prints, and the JSON it writes."""
+    environment = {key: value for key, value in os.environ.items() if key != "SMALTO_DATA"}
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.peers.{name}", "--quick", "--out", str(out)],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    content = json.loads((out / f"{name}.json").read_text())
+    assert content["machine"]["cores"] >= 1
+    assert content["options"]["quick"] is True
+    return done.stdout, content
+
+
+@needs_spams
+def test_learning(tmp_path):
+    printed, content = run("learning", tmp_path)
+    assert "x smalto" in printed
+    assert [r["threads"] for r in content["runs"]] == [1, 2]
+    for each in content["runs"]:
+        names = [entry["method"] for entry in each["methods"]]
+        assert names == ["smalto", "SPAMS trainDL", "scikit-learn cd", "scikit-learn lars"]
+        smalto, spams = each["methods"][:2]
+        assert smalto["ratio"] == 1.0
+        assert each["target"] == spams["cost"][-1] < each["first_cost"]
+        assert spams["samples"] == [512, 1024, 2048]
+        assert smalto["samples"][-1] == 2048
+        for entry in each["methods"]:
+            lengths = {len(entry[key]) for key in ("samples", "seconds", "cost")}
+            assert len(lengths) == 1
+            assert entry["seconds"] == sorted(entry["seconds"])
+            assert entry["last"] > 0
+    one, two = content["runs"]
+    assert one["methods"][0]["cost"] == two["methods"][0]["cost"]
+    assert content["speed_up"][0]["speed_up"] > 0
+    if importlib.util.find_spec("matplotlib") is not None:
+        assert {path.name for path in tmp_path.iterdir()} >= {"learning-A.png", "learning-A.svg"}
+
+
+@needs_spams
+def test_coding(tmp_path):
+    printed, content = run("coding", tmp_path)
+    assert "KKT" in printed
+    assert len(content["runs"]) == 2 * 2 * 4
+    for entry in content["runs"]:
+        assert entry["microseconds"] > 0
+        assert entry["nonzeros"] > 0
+        tolerance = 1e-3 if entry["dtype"] == "float32" else 1e-6
+        if entry["method"].startswith(("smalto", "SPAMS")):
+            assert abs(entry["excess"]) < tolerance
+        if entry["method"].startswith("smalto"):
+            assert entry["violation"] < tolerance
+
+
+def test_defaults(tmp_path):
+    printed, content = run("defaults", tmp_path)
+    assert "supported:" in printed
+    assert set(content["parts"]) == {"A", "A n=2048", "B"}
+    for runs in content["parts"].values():
+        assert any(run["rho"] == 15.0 and run["t0"] == 0.001 for run in runs)
+        assert all(run["cost"][-1] < run["cost"][0] for run in runs)
+    assert content["overall"]
+    assert content["verdicts"]
+
+
+def test_startup(tmp_path):
+    printed, content = run("startup", tmp_path)
+    assert "anonymous memory" in printed or sys.platform != "linux"
+    assert all(seconds > 0 for seconds in content["seconds"].values())
+    assert len(content["memory"]) == 2
+    if sys.platform == "linux":
+        assert abs(content["growth"]) < 20 * 2**20
+
+
+def test_violation_and_cost():
+    from benchmarks.peers.coding import violation
+    from benchmarks.peers.common import costs
+
+    D, x = np.eye(2), np.array([[3.0, 0.5]])
+    exact = sparse.csr_array(np.array([[2.0, 0.0]]))
+    assert violation(x, D, exact, 1.0) == 0.0
+    np.testing.assert_allclose(costs(x, D, exact, 1.0), [0.5 + 0.125 + 2.0])
+    assert violation(x, D, sparse.csr_array(np.array([[1.5, 0.0]])), 1.0) == pytest.approx(0.5)
+    assert violation(x, D, sparse.csr_array(np.zeros((1, 2))), 1.0) == pytest.approx(2.0)
+
+
+def test_spacing():
+    from benchmarks.peers.common import spaced
+
+    assert spaced(1, 1.5) == [1]
+    assert spaced(6, 1.5) == [1, 2, 3, 4, 6]
+    steps = spaced(1000, 1.05)
+    assert steps[-1] == 1000
+    assert steps == sorted(set(steps))

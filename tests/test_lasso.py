@@ -1,0 +1,303 @@
+"""The lasso coder: exact on everything, whatever the road to it."""
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from problems import DEGENERATE, DTYPES, ordinary, problems
+from scipy import sparse
+
+from smalto import encode, lasso_path
+from smalto.coders import Lasso
+from smalto.coders.lasso import default_lam
+
+# Violation of optimality allowed, relative to lam + the size of the correlations.
+TOLERANCE = {np.float32: 3e-5, np.float64: 1e-11}
+
+
+def check_optimal(X, D, lam, codes, dtype, ridge=0.0, positive=False):
+    # Against the numbers the coder has seen: those rounded to its dtype.
+    X, D = X.astype(dtype).astype(float), D.astype(dtype).astype(float)
+    codes = codes.toarray() if sparse.issparse(codes) else codes
+    correlations = np.abs(X @ D.T).max(axis=1, initial=0.0)
+    scale = lam + correlations + np.abs(codes).sum(1) * np.abs(D @ D.T).max()
+    violation = naive.lasso_violation(X, D, codes, lam, ridge, positive)
+    assert np.all(violation <= TOLERANCE[dtype] * scale + 1e-300)
+    if positive:
+        assert codes.min(initial=0.0) >= 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", DEGENERATE)
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 0.999, 1.5])
+@pytest.mark.parametrize("positive", [False, True])
+def test_optimal_on_degenerate_problems(name, dtype, share, positive):
+    X, D = DEGENERATE[name]
+    lam = share * float(np.abs(X @ D.T).max()) if np.any(X) else share
+    with np.errstate(all="raise"):
+        codes = _quiet_encode(X.astype(dtype), D.astype(dtype), Lasso(lam, positive=positive))
+    assert codes.dtype == dtype
+    check_optimal(X, D, lam, codes, dtype, positive=positive)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6, 1e-8])
+def test_optimal_with_atoms_that_nearly_coincide(distance, dtype):
+    # Without regularisation such atoms have no stable solution; with it they must not disturb.
+    rng = np.random.default_rng(0)
+    X, D = ordinary(n=30)
+    D = np.vstack([D, D[:12] + distance * rng.standard_normal((12, 16))])
+    codes = encode(X.astype(dtype), D.astype(dtype), Lasso(0.05))
+    check_optimal(X, D, 0.05, codes, dtype)
+
+
+def _quiet_encode(X, D, coder, **kwargs):
+    """`encode` where all-zero codes are expected, without the warning about them."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "every code is zero")
+        return encode(X, D, coder, **kwargs)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=150, deadline=None)
+@given(problem=problems())
+def test_optimal_on_any_problem(dtype, problem):
+    X, D, lam, ridge, positive = problem
+    coder = Lasso(lam, ridge=ridge, positive=positive)
+    codes = _quiet_encode(X.astype(dtype), D.astype(dtype), coder)
+    check_optimal(X, D, lam, codes, dtype, ridge, positive)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("ridge", [0.0, 0.2])
+@pytest.mark.parametrize("lam", [0.02, 0.1, 0.3])
+def test_agrees_with_coordinate_descent(lam, ridge, positive):
+    X, D = ordinary(k=12)
+    codes = encode(X, D, Lasso(lam, ridge=ridge, positive=positive)).toarray()
+    expected = naive.lasso(X, D, lam, ridge, positive)
+    np.testing.assert_allclose(codes, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
+def test_duality_gap_is_rounding(ridge, positive):
+    X, D = ordinary(n=50, k=64, m=32)
+    codes = encode(X, D, Lasso(0.1, ridge=ridge, positive=positive)).toarray()
+    gap = naive.lasso_gap(X, D, codes, 0.1, ridge, positive)
+    assert np.all(np.abs(gap) < 1e-13)
+    # The gap sees what is wrong: it is not zero by construction.
+    assert naive.lasso_gap(X, D, 1.01 * codes, 0.1, ridge, positive).max() > 1e-6
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_active_sets_and_many_rows(dtype):
+    # More atoms active than the first workspace holds, more nonzeros than the first output.
+    rng = np.random.default_rng(0)
+    X, D = rng.standard_normal((300, 260)), rng.standard_normal((240, 260))
+    codes = encode(X.astype(dtype), D.astype(dtype), Lasso(0.5), n_threads=2)
+    assert np.diff(codes.indptr).max() > 150
+    check_optimal(X, D, 0.5, codes, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("positive", [False, True])
+def test_warm_start_changes_nothing_but_time(dtype, positive):
+    X, D = ordinary(n=40, k=48, m=24)
+    X, D = X.astype(dtype), D.astype(dtype)
+    coder = Lasso(0.1, positive=positive)
+    cold = encode(X, D, coder).toarray()
+    rng = np.random.default_rng(3)
+    starts = {
+        "solution": cold,
+        "another lam": encode(X, D, Lasso(0.2, positive=positive)).toarray(),
+        "nonsense": rng.standard_normal(cold.shape) * (rng.random(cold.shape) < 0.2),
+        "dense": rng.standard_normal(cold.shape),
+        "empty": np.zeros_like(cold),
+    }
+    for name, start in starts.items():
+        warm = encode(X, D, coder, start=sparse.csr_array(start.astype(dtype))).toarray()
+        np.testing.assert_allclose(warm, cold, atol=3e-5 if dtype == np.float32 else 1e-10, err_msg=name)
+
+
+def test_same_bits_for_any_number_of_threads():
+    X, D = ordinary(n=700, k=64, m=20)
+    for dtype in DTYPES:
+        one = encode(X.astype(dtype), D.astype(dtype), Lasso(0.1), n_threads=1)
+        for threads in (2, 3):
+            other = encode(X.astype(dtype), D.astype(dtype), Lasso(0.1), n_threads=threads)
+            assert (one != other).nnz == 0
+            assert np.array_equal(one.indices, other.indices)
+
+
+def test_a_row_does_not_depend_on_the_others():
+    X, D = ordinary(n=300, k=64, m=20)
+    together = encode(X, D, Lasso(0.1)).toarray()
+    alone = np.vstack([encode(X[i : i + 1], D, Lasso(0.1)).toarray() for i in range(0, 300, 37)])
+    np.testing.assert_allclose(together[::37], alone, atol=1e-13)
+
+
+def test_csr_rows_code_like_dense_ones():
+    X, D = ordinary(n=200, k=32, m=40)
+    X[np.abs(X) < 0.2] = 0.0
+    dense = encode(X, D, Lasso(0.05)).toarray()
+    for convert in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array):
+        np.testing.assert_allclose(encode(convert(X), D, Lasso(0.05)).toarray(), dense, atol=1e-12)
+    # Entries stored twice are summed, as SciPy means them.
+    twice = sparse.csr_array(X)
+    twice = sparse.csr_array(
+        (np.repeat(twice.data, 2) / 2, np.repeat(twice.indices, 2), 2 * twice.indptr),
+        shape=X.shape,
+    )
+    np.testing.assert_allclose(encode(twice, D, Lasso(0.05)).toarray(), dense, atol=1e-12)
+
+
+def test_output_is_canonical_csr():
+    X, D = ordinary(n=150, k=50)
+    codes = encode(X, D, Lasso(0.1))
+    assert isinstance(codes, sparse.csr_array)
+    assert codes.shape == (150, 50)
+    assert codes.indices.dtype == np.int32
+    for row in range(150):
+        assert np.all(np.diff(codes.indices[codes.indptr[row] : codes.indptr[row + 1]]) > 0)
+    assert np.all(codes.data != 0)
+
+
+def test_inputs_are_left_alone():
+    X, D = ordinary()
+    start = sparse.csr_array(np.eye(20, 24))
+    before = X.copy(), D.copy(), start.copy()
+    for array in (X, D, start.data, start.indices):
+        array.flags.writeable = False
+    encode(X, D, Lasso(0.1, ridge=0.1), start=start)
+    encode(np.asfortranarray(X), np.asfortranarray(D), Lasso(0.1))
+    assert np.array_equal(X, before[0])
+    assert np.array_equal(D, before[1])
+    assert (start != before[2]).nnz == 0
+
+
+def test_any_layout_and_dtype_of_input():
+    X, D = ordinary(n=30)
+    expected = encode(X, D, Lasso(0.1)).toarray()
+    big = np.zeros((60, 32))
+    big[::2, ::2] = X
+    for variant in (np.asfortranarray(X), big[::2, ::2], X.astype(">f8"), X.tolist(), X.astype(object)):
+        np.testing.assert_allclose(encode(variant, D, Lasso(0.1)).toarray(), expected, atol=1e-12)
+    integers = (100 * X).astype(np.int32)
+    codes = encode(integers, D, Lasso(5.0))
+    assert codes.dtype == np.float64
+    check_optimal(integers.astype(float), D, 5.0, codes, np.float64)
+    assert encode(X.astype(np.float16), D, Lasso(0.1)).dtype == np.float64
+
+
+def test_default_lam_has_the_units_of_the_signals():
+    X, D = ordinary(n=100)
+    assert default_lam(X) == pytest.approx(1.2 / 4)  # unit norm, m = 16
+    assert default_lam(10 * X) == pytest.approx(12 / 4)
+    assert default_lam(sparse.csr_array(X)) == pytest.approx(1.2 / 4)
+    np.testing.assert_allclose(
+        encode(X, D).toarray(), encode(X, D, Lasso(1.2 / 4)).toarray(), atol=1e-12
+    )
+    np.testing.assert_allclose(encode(7 * X, D).toarray(), 7 * encode(X, D).toarray(), atol=1e-10)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("nonzeros", [1, 3.5, 8])
+def test_nonzeros_calibrates_lam(nonzeros, positive):
+    X, D = ordinary(n=400, k=40, m=25)
+    codes = encode(X, D, Lasso(nonzeros=nonzeros, positive=positive))
+    assert codes.nnz / 400 == pytest.approx(nonzeros, rel=0.05)
+
+
+def test_nonzeros_calibration_is_exact_on_a_small_set():
+    X, D = ordinary(n=30, k=20, m=12)
+    lam = Lasso(nonzeros=4).resolve(X, D).lam
+    assert encode(X, D, Lasso(lam * (1 - 1e-9))).nnz >= 4 * 30
+    assert encode(X, D, Lasso(lam * (1 + 1e-9))).nnz < 4 * 30
+
+
+def test_empty_input_gives_empty_codes():
+    codes = encode(np.zeros((0, 5)), np.eye(5), Lasso(0.1))
+    assert codes.shape == (0, 5)
+
+
+def test_penalty_is_what_the_cost_adds():
+    X, D = ordinary(n=10)
+    coder = Lasso(0.1, ridge=0.3)
+    codes = encode(X, D, coder)
+    dense = codes.toarray()
+    expected = 0.1 * np.abs(dense).sum(1) + 0.15 * (dense**2).sum(1)
+    np.testing.assert_allclose(coder.penalty(codes), expected)
+    np.testing.assert_allclose(coder.penalty(dense), expected)
+
+
+def test_against_spams():
+    spams = pytest.importorskip("spams")
+    X, D = ordinary(n=200, k=100, m=64)
+    ours = encode(X, D, Lasso(0.15)).toarray()
+    F = np.asfortranarray
+    theirs = spams.lasso(F(X.T), D=F(D.T), lambda1=0.15, lambda2=0.0, mode=2, numThreads=1)
+    np.testing.assert_allclose(ours, theirs.T.toarray(), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Lasso(-0.1), ValueError, "lam must be >= 0, got -0.1"),
+        (lambda: Lasso(float("nan")), ValueError, "lam must be >= 0, got nan"),
+        (lambda: Lasso(float("inf")), ValueError, "lam must be finite, got inf"),
+        (lambda: Lasso("big"), TypeError, "lam must be a number, got 'big'"),
+        (lambda: Lasso(0.1, ridge=-1), ValueError, "ridge must be >= 0, got -1"),
+        (lambda: Lasso(nonzeros=0), ValueError, "nonzeros must be > 0, got 0"),
+        (lambda: encode(np.eye(3), np.eye(3), 0.1), TypeError, "coder must be a coder"),
+        (lambda: encode(np.eye(3), np.eye(3), Lasso), TypeError, r"did you mean Lasso\(...\)"),
+        (lambda: encode(np.ones(3), np.eye(3)), ValueError, r"two-dimensional.*\(3,\).*x\[None, :\]"),
+        (lambda: encode(np.eye(3), np.eye(4)), ValueError, "D has 4 features.*data has 3"),
+        (lambda: encode(np.eye(3), np.zeros((0, 3))), ValueError, "D has no atoms"),
+        (lambda: encode(np.zeros((2, 0)), np.zeros((2, 0))), ValueError, "X has no features"),
+        (lambda: encode([["a", "b"]], np.eye(2)), TypeError, "X must hold real numbers"),
+        (lambda: encode(np.array([[1, "a"]], object), np.eye(2)), TypeError, "such as 1"),
+        (lambda: encode(np.eye(2) * 1j, np.eye(2)), TypeError, "real numbers, got dtype complex128"),
+        (
+            lambda: encode(np.array([[1.0, 2.0], [np.nan, np.inf]]), np.eye(2)),
+            ValueError,
+            r"X contains NaN or infinity: 2 such values, the first \(NaN\) at \(1, 0\)",
+        ),
+        (lambda: encode(np.eye(2), np.eye(2) / 0.0), ValueError, "D contains NaN or infinity"),
+        (
+            lambda: encode(np.eye(2), np.eye(2), Lasso(0.1), start=np.eye(3)),
+            ValueError,
+            r"start must have shape \(2, 2\).*\(3, 3\)",
+        ),
+        (lambda: encode(np.eye(2), np.eye(2), n_threads=0), ValueError, "n_threads.*got 0"),
+        (lambda: encode(np.eye(2), np.eye(2), Lasso(nonzeros=5)), ValueError, "nonzeros must be at most 2"),
+    ],
+)
+def test_bad_input(make, error, message):
+    with np.errstate(all="ignore"), pytest.raises(error, match=message):
+        make()
+
+
+def test_csr_nan_is_found_where_it_is():
+    X = sparse.csr_array(np.diag([1.0, 2.0, np.nan]))
+    with pytest.raises(ValueError, match=r"the first \(NaN\) at \(2, 2\)"):
+        encode(X, np.eye(3))
+
+
+def test_all_zero_codes_warn_with_a_useful_lam():
+    X, D = ordinary(n=10)
+    with pytest.warns(UserWarning, match=r"every code is zero: lam=5 .* Try lam=(\S+), or") as caught:
+        encode(X, D, Lasso(5.0))
+    suggested = float(str(caught[0].message).split("Try lam=")[1].split(",")[0])
+    assert encode(X, D, Lasso(suggested)).nnz > 0
+
+
+def test_path_and_coder_agree():
+    X, D = ordinary(n=5, k=30, m=20)
+    for x in X:
+        path = lasso_path(x, D)
+        for lam in (0.01, 0.1, 0.25):
+            np.testing.assert_allclose(
+                path.at(lam), encode(x[None], D, Lasso(lam)).toarray()[0], atol=1e-10
+            )
