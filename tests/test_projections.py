@@ -23,6 +23,8 @@ from smalto.projections import (
     project_simplex,
 )
 
+# interpreted (NUMBA_DISABLE_JIT=1), the kernels' arithmetic with infinities warns
+quiet = pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 DTYPES = [np.float32, np.float64]
 ROADS = ["direct", "merge", "homotopy"]
 SIZES = [1, 2, 3, 8, 17, 64, 100]
@@ -230,7 +232,7 @@ def test_only_the_values_of_the_input_matter(ball):
 @pytest.mark.parametrize("dtype", DTYPES)
 @each(SETS)
 def test_ties_and_constants(ball, dtype):
-    for m in [1, 2, 7, 40]:
+    for m in [1, 2, 7] if ball.gamma2 else [1, 2, 7, 40]:
         p = ball.project(np.full(m, 5, dtype))
         assert np.all(p == p[0])  # symmetric, and unique
         assert p[0] > 0
@@ -253,6 +255,7 @@ def elastic_net_violation(v, p, gamma):
     return float(max(np.ptp(lams) / lam, beyond, abs((p**2).sum() + gamma * abs(p).sum() - 1)))
 
 
+@quiet
 @pytest.mark.parametrize(
     ("dtype", "scale"), [(np.float64, 1e150), (np.float64, 1e200), (np.float32, 1e30)]
 )
@@ -311,6 +314,10 @@ def test_extreme_gamma(dtype):
             p * gamma, project_l1_ball(v, 1 / gamma).astype(float) * gamma, atol=2 / gamma + 1e-5
         )
         assert np.count_nonzero(p) == 1
+        fused = project_fused_lasso_ball(v, gamma, 1.0).astype(float)
+        assert naive.left_side(fused, gamma, 1.0) <= 1 + rough(dtype, 32)
+        if gamma == 1e4:  # beyond, the one entry left drowns in the rounding of v
+            np.testing.assert_allclose(fused * gamma, p * gamma, atol=2e-3)
     flat = project_fused_lasso_ball(v + 1, 0.0, 1e9)
     assert np.ptp(flat) == 0
     np.testing.assert_allclose(flat, min((v + 1).mean(), 1 / np.sqrt(v.size)), rtol=1e-5)
@@ -442,18 +449,20 @@ def test_fused_lasso_against_a_generic_solver(gamma1, gamma2, positive):
         np.testing.assert_allclose(p, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("positive", [False, True])
-def test_against_cvxpy(positive):
+@each([ball for ball in SETS if ball.bound == 1.0])
+def test_against_cvxpy(ball):
     cp = pytest.importorskip("cvxpy")
-    rng = np.random.default_rng(11)
-    for gamma1, gamma2 in [(0.1, 0.2), (1.0, 0.0), (0.0, 0.5), (0.5, 3.0)]:
-        v = 2 * rng.standard_normal(15)
-        u = cp.Variable(v.size)
-        left = cp.sum_squares(u) + gamma1 * cp.norm1(u) + gamma2 * cp.norm1(cp.diff(u))
-        limits = [left <= 1, u >= 0] if positive else [left <= 1]
-        cp.Problem(cp.Minimize(cp.sum_squares(u - v)), limits).solve(solver=cp.CLARABEL)
-        p = project_fused_lasso_ball(v, gamma1, gamma2, positive=positive)
-        np.testing.assert_allclose(p, u.value, atol=1e-5)
+    v = 2 * np.random.default_rng(11).standard_normal(15)
+    u = cp.Variable(v.size)
+    left = ball.gamma1 * cp.norm1(u) + ball.gamma2 * cp.norm1(cp.diff(u))
+    limits = [left + ball.square * cp.sum_squares(u) <= 1]
+    if ball.positive:
+        limits += [u >= 0]
+    if ball.simplex:
+        limits = [u >= 0, cp.sum(u) == 1]
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(u - v)), limits)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10)
+    np.testing.assert_allclose(ball.project(v), u.value, atol=1e-5)
 
 
 @pytest.mark.parametrize("positive", [False, True])
@@ -613,6 +622,14 @@ def test_kernels_project_one_atom_in_place(dtype):
             atom = v.copy()
             l2_ball.project_l2(atom, positive)
             assert np.array_equal(atom, project_l2_ball(v, positive=positive))
+            for gamma in [0.0, 0.7]:  # what the public functions leave to another kernel
+                net = v.copy()
+                elastic_net_ball.project_elastic_net(net, gamma, positive, narrow)
+                if gamma == 0.0:
+                    np.testing.assert_allclose(net, atom, atol=rough(dtype))
+                fused = v.copy()
+                fused_lasso.project_fused_lasso(fused, gamma, 0.0, positive, wide)
+                np.testing.assert_allclose(fused, net, atol=rough(dtype))
         bad = np.full(m, -1, dtype)
         assert elastic_net_ball.elastic_net_gauge(bad, 1.5, True) == np.inf
         assert fused_lasso.fused_lasso_gauge(bad, 0.2, 0.3, True) == np.inf
@@ -651,6 +668,7 @@ def test_feasible_where_spams_is_not():
         np.testing.assert_allclose(p, expected, atol=1e-9)
 
 
+@quiet
 @pytest.mark.parametrize(
     "call",
     [
@@ -690,6 +708,7 @@ def test_bad_points_are_refused(call):
         call(np.ones(3, complex))
 
 
+@quiet
 def test_long_bad_points_are_refused():
     for value in [np.nan, np.inf, -np.inf]:
         for place in [0, 11111, 2 * elastic_net_ball.LONG + 1]:

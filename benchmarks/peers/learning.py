@@ -105,36 +105,43 @@ def spams_run(X: Array, D0: Array, lam: float, steps: int, threads: int) -> tupl
 
 
 def compare(
-    problem: Problem, threads: int, repeats: int, measure: Yardstick
-) -> tuple[Curve, Curve | None]:
-    """Run smalto and SPAMS, whose repeats take turns."""
+    problem: Problem, threads: Sequence[int], repeats: int, measure: Yardstick
+) -> dict[int, list[Curve]]:
+    """Run smalto and SPAMS with each number of threads; all of them take turns."""
     steps = max(1, len(problem.train) // BATCH)
     has_spams = importable("spams")
     X, D0 = np.asfortranarray(problem.train.T), np.asfortranarray(problem.D0.T)
-    ours, theirs = [], []
+    ours: dict[int, list[Any]] = {count: [] for count in threads}
+    theirs: dict[int, list[Any]] = {count: [] for count in threads}
     for _ in range(repeats):
-        ours.append(smalto_run(problem, threads))
-        if has_spams:
-            theirs.append(spams_run(X, D0, problem.lam, steps, threads))
-    samples, _, dictionaries = ours[0]
-    for _, _, others in ours[1:]:
-        assert np.array_equal(others[-1], dictionaries[-1]), "smalto's runs must be identical"
-    # All runs made the same dictionaries: each gets the least time that any run took to it.
-    seconds = np.min([run[1] for run in ours], axis=0).tolist()
-    curve = Curve(SMALTO, samples, seconds, [measure(D) for D in dictionaries])
-    if not has_spams:
-        return curve, None
+        for count in threads:
+            ours[count].append(smalto_run(problem, count))
+            if has_spams:
+                theirs[count].append(spams_run(X, D0, problem.lam, steps, count))
     # SPAMS cannot be watched, and continued from its model it begins the same patches anew. It
     # has no randomness, though: a shorter run is the beginning of a longer one.
-    shorter = [2**i for i in range(math.ceil(math.log2(steps)))]
-    points = [spams_run(X, D0, problem.lam, count, threads) for count in shorter]
-    points.append(min(theirs, key=lambda run: run[0]))
-    return curve, Curve(
-        SPAMS,
-        [BATCH * count for count in [*shorter, steps]],
-        np.maximum.accumulate([point[0] for point in points]).tolist(),
-        [measure(point[1]) for point in points],
-    )
+    shorter = [2**i for i in range(math.ceil(math.log2(steps)))] if has_spams else []
+    curves: dict[int, list[Curve]] = {}
+    for count in threads:
+        samples, _, dictionaries = ours[count][0]
+        for other in (run for runs in ours.values() for run in runs):
+            assert np.array_equal(other[2][-1], dictionaries[-1]), "all runs must be identical"
+        # All runs made the same dictionaries: each gets the least time that any took to it.
+        seconds = np.min([run[1] for run in ours[count]], axis=0).tolist()
+        curves[count] = [Curve(SMALTO, samples, seconds, [measure(D) for D in dictionaries])]
+        if has_spams:
+            points = [spams_run(X, D0, problem.lam, number, count) for number in shorter]
+            points.append(min(theirs[count], key=lambda run: run[0]))
+            seconds = [min(point[0] for point in points[i:]) for i in range(len(points))]
+            curves[count].append(
+                Curve(
+                    SPAMS,
+                    [BATCH * number for number in [*shorter, steps]],
+                    seconds,
+                    [measure(point[1]) for point in points],
+                )
+            )
+    return curves
 
 
 class _Enough(Exception):
@@ -189,30 +196,30 @@ def warm_up(problem: Problem, threads: int, measure: Yardstick) -> None:
         spams_run(X, D0, problem.lam, 1, threads)
 
 
-def run(
-    problem: Problem, threads: int, options: argparse.Namespace, measure: Yardstick
-) -> dict[str, Any]:
-    """All methods on one problem with so many threads."""
-    warm_up(problem, threads, measure)
-    smalto, spams = compare(problem, threads, options.repeats, measure)
-    target = smalto.cost[-1] if spams is None else spams.cost[-1]
-    curves = [smalto] if spams is None else [smalto, spams]
-    if problem.name in options.sklearn:
-        curves += [
-            sklearn_run(problem, algorithm, threads, target, options.sklearn_seconds, measure)
-            for algorithm in ("cd", "lars")
-        ]
-    return {
-        "setting": problem.name,
-        "threads": threads,
-        "dtype": problem.dtype,
-        "target": target,
-        "first_cost": measure(problem.D0),
-        "methods": [
-            {**vars(curve), "to_target": curve.seconds_to(target), "last": curve.seconds[-1]}
-            for curve in curves
-        ],
-    }
+def run(problem: Problem, options: argparse.Namespace, measure: Yardstick) -> list[dict[str, Any]]:
+    """All methods on one problem, with each number of threads."""
+    for threads in options.threads:
+        warm_up(problem, threads, measure)
+    found = []
+    for threads, curves in compare(problem, options.threads, options.repeats, measure).items():
+        target = curves[-1].cost[-1]
+        if problem.name in options.sklearn:
+            curves += [
+                sklearn_run(problem, algorithm, threads, target, options.sklearn_seconds, measure)
+                for algorithm in ("cd", "lars")
+            ]
+        found.append({
+            "setting": problem.name,
+            "threads": threads,
+            "dtype": problem.dtype,
+            "target": target,
+            "first_cost": measure(problem.D0),
+            "methods": [
+                {**vars(curve), "to_target": curve.seconds_to(target), "last": curve.seconds[-1]}
+                for curve in curves
+            ],
+        })  # fmt: skip
+    return found
 
 
 def compare_fewer_threads(runs: list[dict[str, Any]]) -> None:
@@ -356,7 +363,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for dtype in options.dtypes:
             problem = base.as_dtype(dtype)
             measure = Yardstick(problem)
-            runs += [run(problem, threads, options, measure) for threads in options.threads]
+            runs += run(problem, options, measure)
         compare_fewer_threads(runs)
         show(base, runs)
         all_runs += runs

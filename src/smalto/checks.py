@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 Array: TypeAlias = npt.NDArray[Any]
-Rows: TypeAlias = Array | Any  # rows of data: an ndarray or a SciPy CSR array or matrix
+Rows: TypeAlias = Any  # rows of data: an ndarray or a SciPy CSR array or matrix
 
 
 def float_dtype(dtype: Any) -> np.dtype[Any]:
@@ -43,6 +43,13 @@ def check_integer(name: str, value: Any, *, low: int = 1) -> int:
         message = f"{name} must be >= {low}, got {value}"
         raise ValueError(message)
     return int(value)
+
+
+def check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
+    """Refuse a value of another type, saying what is wanted."""
+    if not isinstance(value, kind):
+        message = f"{name} must be {wanted}, got {value!r}"
+        raise TypeError(message)
 
 
 def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
@@ -107,16 +114,16 @@ def _canonical(X: Any) -> Any:
     return X
 
 
-def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any]) -> Array:
+def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any], name: str = "D") -> Array:
     """Check a dictionary (k, m): rows are atoms, as many features as the data has."""
-    D = as_rows("D", D)
+    D = as_rows(name, D)
     if sparse.issparse(D):
         D = D.toarray()
     if D.shape[0] == 0:
-        message = f"D has no atoms: its shape is {D.shape}"
+        message = f"{name} has no atoms: its shape is {D.shape}"
         raise ValueError(message)
     if D.shape[1] != n_features:
-        message = f"D has {D.shape[1]} features (rows are atoms), the data has {n_features}"
+        message = f"{name} has {D.shape[1]} features (rows are atoms), the data has {n_features}"
         raise ValueError(message)
-    check_finite("D", D)
+    check_finite(name, D)
     return np.ascontiguousarray(D, dtype=dtype)

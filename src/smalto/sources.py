@@ -15,9 +15,17 @@ from smalto.kernels.order import permute
 class Source(Protocol):
     """Rows of data that learning may ask for."""
 
-    n_rows: int
-    n_features: int
-    dtype: np.dtype[Any]
+    @property
+    def n_rows(self) -> int:
+        """How many there are."""
+
+    @property
+    def n_features(self) -> int:
+        """How many numbers a row has."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the computation."""
 
     def rows(self, numbers: Array) -> Rows:
         """The rows with these numbers, checked, in the dtype of the computation."""
@@ -79,5 +87,6 @@ class Order:
         bits = max(self.n - 1, 1).bit_length()
         keys = np.random.SeedSequence([self.seed, epoch]).generate_state(4, np.uint64)
         out = np.empty(max(min(end, self.n) - begin, 0), np.int64)
-        permute(begin, self.n, -(-bits // 2), keys, out)
+        with np.errstate(over="ignore"):  # wanted, and only seen when kernels run uncompiled
+            permute(begin, self.n, -(-bits // 2), keys, out)
         return out

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from smalto.checks import check_integer
+
 _pool: ThreadPoolExecutor | None = None
 _blas: ThreadpoolController | None = None
+_blas_lock = threading.Lock()
+_limit: Any = None
+_inside = 0  # how many hold BLAS to one thread now
 
 
 def _forget_pool() -> None:
@@ -39,10 +46,7 @@ def resolve_threads(n_threads: int | None) -> int:
     """The number of threads meant by ``n_threads``: None is every core this process may use."""
     if n_threads is None:
         return available_cores()
-    if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
-        message = f"n_threads must be None or an integer >= 1, got {n_threads!r}"
-        raise ValueError(message)
-    return n_threads
+    return check_integer("n_threads", n_threads)
 
 
 def run_tasks(task: Callable[[int], None], count: int, n_threads: int) -> None:
@@ -84,9 +88,22 @@ def run_tasks(task: Callable[[int], None], count: int, n_threads: int) -> None:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread: the parallelism is ours, and so is the order of summation."""
-    global _blas
-    if _blas is None:
-        _blas = ThreadpoolController()
-    with _blas.limit(limits=1, user_api="blas"):
+    """Hold BLAS to one thread: the parallelism is ours, and so is the order of summation.
+
+    The setting is the whole process's, and calls from several threads may overlap: the first
+    one in makes it, the last one out takes it back.
+    """
+    global _blas, _limit, _inside
+    with _blas_lock:
+        if _inside == 0:
+            if _blas is None:
+                _blas = ThreadpoolController()
+            _limit = _blas.limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
         yield
+    finally:
+        with _blas_lock:
+            _inside -= 1
+            if _inside == 0:
+                _limit.restore_original_limits()

@@ -54,6 +54,12 @@ class Coder(Protocol):
     def resolve(self, X: Rows, D: Array, n_threads: int) -> Coder:
         """This problem with everything that depends on data decided, from sample rows X."""
 
+    def fixed(self) -> Coder:
+        """This problem, resolved, with nothing left that would be decided again."""
+
+    def matching(self, other: Coder) -> Coder:
+        """This problem with what is undecided taken from the other one, to compare them."""
+
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G.
 

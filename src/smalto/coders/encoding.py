@@ -170,7 +170,7 @@ def mean_cost(X: Rows, D: Array, coder: Coder, n_threads: int) -> float:
         coded = code_rows(X[begin : begin + ROWS_AT_ONCE], prepared, None, n_threads)
         total += float(coded.fit.sum())
         total += float(coder.penalty(coded.codes.as_csr(len(D))).sum())
-    return total / X.shape[0]
+    return total / int(X.shape[0])
 
 
 def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Codes, Solver
+from smalto.coders.base import Coder, Codes, Solver
 from smalto.coders.path import lam_for_nonzeros
 from smalto.kernels.active import make_active_set
 from smalto.kernels.lasso import elastic_net_of_rows, lasso_rows
@@ -55,13 +55,29 @@ class Lasso:
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Lasso:
         """This problem with ``lam`` decided from sample rows X (and D, where it matters)."""
+        lam: float | None
         if self.nonzeros is not None:
             lam = lam_for_nonzeros(X, D, self.nonzeros, self.ridge, self.positive, n_threads)
+            if lam is None:
+                if self.lam is not None:  # nothing to be learned from these rows
+                    return self
+                message = "nonzeros cannot be calibrated: no signal is correlated with any atom"
+                raise ValueError(message)
         elif self.lam is None:
             lam = default_lam(X)
         else:
             return self
         return replace(self, lam=lam)
+
+    def fixed(self) -> Lasso:
+        """This problem with its ``lam`` for good: ``nonzeros`` is not aimed at again."""
+        return replace(self, nonzeros=None)
+
+    def matching(self, other: Coder) -> Coder:
+        """This problem with an undecided ``lam`` taken from the other one."""
+        if isinstance(other, Lasso) and (self.lam is None or self.nonzeros is not None):
+            return replace(self, lam=other.lam)
+        return self
 
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G ."""
@@ -92,7 +108,7 @@ class Lasso:
 
 def default_lam(X: Rows) -> float:
     """1.2/√m times the root mean square norm of the rows: the paper's choice, with units."""
-    data = X.data if sparse.issparse(X) else X
+    data = np.asarray(X.data if sparse.issparse(X) else X)
     mean_square = float(np.mean(np.square(data, dtype=np.float64))) if data.size else 0.0
     if sparse.issparse(X):
         mean_square *= data.size / (X.shape[0] * X.shape[1])
@@ -100,9 +116,7 @@ def default_lam(X: Rows) -> float:
     return 1.2 * float(np.sqrt(mean_square))
 
 
-def _solve_rows(
-    G: Array, fast: Array, Q: Array, lam: float, positive: bool, start: Codes
-) -> Codes:
+def _solve_rows(G: Array, fast: Array, Q: Array, lam: float, positive: bool, start: Codes) -> Codes:
     """Run the kernel over all rows, with more room whenever it asks for it."""
     n, width = Q.shape
     dtype = Q.dtype

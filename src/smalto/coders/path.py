@@ -103,11 +103,12 @@ def lasso_path(
 
 def lam_for_nonzeros(
     X: Rows, D: Array, nonzeros: float, ridge: float, positive: bool, n_threads: int
-) -> float:
+) -> float | None:
     """The lam at which codes of X over D have ``nonzeros`` nonzeros on average.
 
     The number of nonzeros of a signal is a step function of lam, known from its path; this
-    is where the mean over (a sample of) the rows first reaches the wanted number.
+    is where the mean over (a sample of) the rows first reaches the wanted number, in the
+    middle between two steps. None if no row is correlated with any atom.
     """
     k, m = D.shape
     if nonzeros > min(m, k):
@@ -131,13 +132,13 @@ def lam_for_nonzeros(
     lams = np.concatenate([event[0] for event in events])
     changes = np.concatenate([np.diff(event[1], prepend=0) for event in events])
     if lams.size == 0 or lams.max() == 0.0:
-        message = "nonzeros cannot be calibrated: no signal is correlated with any atom"
-        raise ValueError(message)
+        return None
     order = np.argsort(-lams, kind="stable")
     mean = np.cumsum(changes[order]) / len(rows)
     reached = np.flatnonzero(mean >= nonzeros)
     place = int(reached[0]) if reached.size else len(order) - 1
-    return float(lams[order][place])
+    lams = np.append(lams[order], 0.0)
+    return float(0.5 * (lams[place] + lams[place + 1]))
 
 
 def _padded_gram(D: Array, ridge: float) -> tuple[Array, int]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,16 +12,26 @@ from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from smalto.checks import Array, Rows, as_floats, check_finite, check_integer, float_dtype
+from smalto.checks import (
+    Array,
+    Rows,
+    as_floats,
+    check_finite,
+    check_integer,
+    check_kind,
+    float_dtype,
+)
 from smalto.coders.base import Coder
-from smalto.coders.encoding import ROWS_AT_ONCE, code_rows, mean_cost, prepare
-from smalto.coders.lasso import Lasso
+from smalto.coders.encoding import code_rows, mean_cost, prepare
 from smalto.constraints import Constraint
 from smalto.learning.atoms import Replacement
+from smalto.learning.begin import begin
 from smalto.learning.continuation import Continuation
-from smalto.learning.loop import Callback, Learner, advance, begin, learn
+from smalto.learning.learner import Learner
+from smalto.learning.loop import Callback, check_callbacks, learn
 from smalto.learning.online import Online
 from smalto.learning.state import Record, State
+from smalto.learning.step import step_on
 from smalto.sources import as_source
 from smalto.threads import resolve_threads, single_threaded_blas
 
@@ -233,7 +241,7 @@ class DictionaryLearning(
                 as_source(X), self.n_components, self.coder, self.constraint, self.learner,
                 self.init, self.random_state, threads, stream=True,
             )  # fmt: skip
-            record = self._update(state, X, threads)
+            record = step_on(state, X, self.replacement, self.continuation, threads)
             self._set_result(state, [] if first else self.history_)
             self.history_.append(record)
         for callback in self.callbacks:
@@ -256,8 +264,6 @@ class DictionaryLearning(
         X, D, threads = self._rows_to_code(X)
         with single_threaded_blas():
             codes = code_rows(X, prepare(D, self.coder_, threads), None, threads).codes
-        if len(codes.indices) <= np.iinfo(np.int32).max:  # many estimators want such indices
-            codes = codes._replace(indptr=codes.indptr.astype(np.int32))
         csr = codes.as_csr(len(D))
         return csr if self.sparse_output else csr.toarray()
 
@@ -318,25 +324,9 @@ class DictionaryLearning(
         D = np.ascontiguousarray(self.components_, float_dtype(X.dtype))
         return X, D, resolve_threads(self.n_threads)
 
-    def _update(self, state: State, X: Rows, n_threads: int) -> Record:
-        """One step with these rows as the batch."""
-        clock = time.perf_counter()
-        n = X.shape[0]
-        if state.step & (state.step - 1) == 0:
-            # As in `learn`: what depends on the dictionary is decided anew now and then.
-            state.coder = state.coder.resolve(X[:ROWS_AT_ONCE], state.D, n_threads)
-        blocks = (
-            (np.arange(a, min(a + ROWS_AT_ONCE, n)), X[a : a + ROWS_AT_ONCE])
-            for a in range(0, n, ROWS_AT_ONCE)
-        )
-        replacement = Replacement() if self.replacement is None else self.replacement
-        record = advance(state, blocks, n, replacement, self.continuation, n_threads)
-        state.seconds += time.perf_counter() - clock
-        return replace(record, seconds=state.seconds)
-
     def _set_result(self, state: State, history: list[Record]) -> None:
         self.components_ = state.D.copy()
-        self.coder_ = _settled(state.coder)
+        self.coder_ = state.coder.fixed()
         self.state_ = state
         self.history_ = history
         self.n_iter_ = state.step
@@ -345,15 +335,12 @@ class DictionaryLearning(
     def _check_settings(self) -> None:
         """Refuse settings that `learn` does not look at, and name others as they are here."""
         check_integer("n_components", self.n_components)
-        _check_kind(
+        check_kind(
             "continuation", self.continuation, Continuation | None, "None or Continuation(...)"
         )
-        _check_kind("replacement", self.replacement, Replacement | None, "None or Replacement(...)")
-        _check_kind("sparse_output", self.sparse_output, bool | np.bool_, "True or False")
-        wanted = "a tuple or list of callables"
-        _check_kind("callbacks", self.callbacks, tuple | list, wanted)
-        for number, callback in enumerate(self.callbacks):
-            _check_kind(f"callbacks[{number}]", callback, Callable, "callable")
+        check_kind("replacement", self.replacement, Replacement | None, "None or Replacement(...)")
+        check_kind("sparse_output", self.sparse_output, bool | np.bool_, "True or False")
+        check_callbacks(self.callbacks)
 
     def _refuse_changes(self) -> None:
         """Go on only with the problem and the learner that the state was made with."""
@@ -372,19 +359,6 @@ class DictionaryLearning(
                     f"cannot change it, fit begins afresh"
                 )
                 raise ValueError(message)
-
-
-def _settled(coder: Coder) -> Coder:
-    """Keep a calibrated ``lam`` for new samples: it is not to be found again on them."""
-    if isinstance(coder, Lasso) and coder.nonzeros is not None:
-        return replace(coder, nonzeros=None)
-    return coder
-
-
-def _check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
-    if not isinstance(value, kind):
-        message = f"{name} must be {wanted}, got {value!r}"
-        raise TypeError(message)
 
 
 @contextmanager

@@ -64,11 +64,12 @@ def reached(typingctx, x, y):
     return x(x, x), codegen
 
 
-if config.DISABLE_JIT:
+def _reached(x, y):
+    return (x >= y).astype(x.dtype)
 
-    def reached(x, y):
-        """Mark the lanes where ``x >= y``."""
-        return (x >= y).astype(x.dtype)
+
+if config.DISABLE_JIT:
+    reached = _reached
 
 
 def work_size(m: int) -> int:

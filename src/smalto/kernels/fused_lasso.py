@@ -38,9 +38,7 @@ def gauge(v, a1, a2, b, positive):
     """Compute ``a1‖u‖₁ + a2 FL(u) + b‖u‖²`` for u = v, or its positive part."""
     s1, s2, jumps, before = 0.0, 0.0, 0.0, 0.0
     for i in range(v.size):
-        x = np.float64(v[i])
-        if positive:
-            x = max(x, 0.0)
+        x = np.float64(v[i]) if v[i] > 0.0 or not positive else np.float64(0.0)
         s1 += abs(x)
         s2 += x * x
         if i > 0:
@@ -212,14 +210,14 @@ def tighten(work, count, lo, tau, a1, a2, b, r, unit, positive, known):
     """Step from tau to the solution, with the count pieces at lo below it in work[0:4].
 
     With known, their fourth row says when they fuse; otherwise total variation is solved for
-    it. Returns (here, count, tau): pieces ``work[here : here + 4]`` make the solution.
+    it. Returns (found, count, tau): pieces ``work[found : found + 4]`` make the solution.
     """
-    here, there, hi = 0, 4, np.inf
+    here, there, found, hi = 0, 4, 4, np.inf
     for _ in range(STEPS):
         if not known:
             advance(work, here, count, lo * a2, tau * a2)
         rises = work[here + 2] if known else work[9]
-        pieces = work[there : there + 4]
+        found, pieces = there, work[there : there + 4]
         left = fuse(work[here : here + 4], rises, count, tau * a2, pieces)
         new = root(tight(pieces, left, tau, a1, a2, b, r, unit, positive), b, unit)
         if abs(new - tau) <= 4e-16 * tau or hi <= lo * (1.0 + 4e-16):
@@ -231,7 +229,7 @@ def tighten(work, count, lo, tau, a1, a2, b, r, unit, positive, known):
         else:
             hi = tau
         tau = new if lo < new < hi else 0.5 * (lo + hi)
-    return there, left, tau
+    return found, left, tau
 
 
 @kernel
@@ -251,6 +249,8 @@ def correction(pieces, count, tau, a1, a2, b, r, scale, positive):
             jumps += abs(x - before)
         before = x
     linear = a1 * s1 + a2 * jumps
+    if not s2 > 0.0:
+        return 1.0
     return 2.0 * r / (linear + math.sqrt(linear * linear + 4.0 * b * s2 * r))
 
 

@@ -33,7 +33,8 @@ from smalto.kernels.jit import kernel
 FLOAT_ROWS, INT_ROWS = 5, 6
 EITHER, MERGE, SPLIT = 0, 1, 2  # the roads to one answer
 TIE = 1e-11  # relative difference of penalties that counts as none
-FAIR = 100  # entries that SPLIT may look at for each of the signal's before MERGE takes over
+TOUCH = 1e-13  # distance of heights, relative to the largest, that counts as none
+FAIR = 40  # entries that SPLIT may look at for each of the signal's before MERGE takes over
 
 
 @kernel
@@ -66,24 +67,33 @@ def pop(keys, ids, size):
 
 
 @kernel
-def meeting(sums, sizes, rises, a, j, e):
-    """Find the penalty at which pieces a..j and j+1..e meet; infinite if they do not approach."""
+def meeting(sums, sizes, rises, a, j, e, touch):
+    """Find the penalty at which pieces a..j and j+1..e meet; infinite if they never do.
+
+    Two that have come to rest within ``touch`` of each other have met.
+    """
     before = rises[a - 1] if a > 0 else 0.0
     closing = (rises[j] - rises[e]) / sizes[j + 1] - (before - rises[j]) / sizes[a]
+    gap = sums[j + 1] / sizes[j + 1] - sums[a] / sizes[a]
     if closing == 0.0:
-        return np.inf
-    return (sums[j + 1] / sizes[j + 1] - sums[a] / sizes[a]) / closing
+        return np.inf if abs(gap) > touch else 0.0
+    return gap / closing
 
 
 @kernel
 def centre(pieces, count, sums):
-    """Write the sums of the pieces less the mean of all entries: nothing else depends on it."""
-    total, size = 0.0, 0.0
+    """Write the sums of the pieces less the mean of all entries; return the largest height.
+
+    Nothing on the path depends on the mean.
+    """
+    total, size, top = 0.0, 0.0, 0.0
     for p in range(count):
         total += pieces[0, p]
         size += pieces[1, p]
     for p in range(count):
         sums[p] = pieces[0, p] - pieces[1, p] * (total / size)
+        top = max(top, abs(sums[p] / pieces[1, p]))
+    return top
 
 
 @kernel
@@ -95,13 +105,13 @@ def merge(pieces, count, times, floats, ints):
     first, last, ids = ints[0], ints[1], ints[2:5].reshape(3 * wide)
     waiting = ints[5]
     size = 0
-    centre(pieces, count, sums)
+    touch = TOUCH * centre(pieces, count, sums)
     for p in range(count):
         sizes[p] = pieces[1, p]
         first[p], last[p], waiting[p] = p, p, 1
     for j in range(count - 1):
         times[j] = np.inf
-        size = schedule(sums, sizes, rises, j, j, j + 1, times, keys, ids, size)
+        size = schedule(sums, sizes, rises, j, j, j + 1, 0.0, times, keys, ids, size)
     now = 0.0
     while size > 0:
         key, j = keys[0], ids[0]
@@ -117,15 +127,17 @@ def merge(pieces, count, times, floats, ints):
         sizes[a] += sizes[j + 1]
         first[e], last[a] = a, e
         if a > 0:
-            size = schedule(sums, sizes, rises, first[a - 1], a - 1, e, times, keys, ids, size)
+            b = first[a - 1]
+            size = schedule(sums, sizes, rises, b, a - 1, e, touch, times, keys, ids, size)
         if e < count - 1:
-            size = schedule(sums, sizes, rises, a, e, last[e + 1], times, keys, ids, size)
+            b = last[e + 1]
+            size = schedule(sums, sizes, rises, a, e, b, touch, times, keys, ids, size)
 
 
 @kernel
-def schedule(sums, sizes, rises, a, j, e, times, keys, ids, size):
+def schedule(sums, sizes, rises, a, j, e, touch, times, keys, ids, size):
     """Put jump j, between the pieces a..j and j+1..e, into the heap; return its size."""
-    time = meeting(sums, sizes, rises, a, j, e)
+    time = meeting(sums, sizes, rises, a, j, e, touch)
     if time != times[j]:
         times[j] = time
         if time < np.inf:

@@ -51,12 +51,12 @@ def project(v, out, radius, positive):
     if defect != 0.0:  # or NaN
         return False
     unit = 1.0
-    tiny, large = math.sqrt(np.finfo(v.dtype).tiny), math.sqrt(np.finfo(v.dtype).max)
-    if top > 0.0 and not tiny * 1e8 < top < large * 1e-8:  # squares may leave the range
-        unit = top
-        total = squares(v, 1.0 / top, positive)[0]
+    tiny, large = np.float64(np.finfo(v.dtype).tiny), np.float64(np.finfo(v.dtype).max)
+    if not math.sqrt(tiny) * 1e8 < top < math.sqrt(large) * 1e-8:  # squares may leave the range
+        unit = max(top, 4.0 * tiny)
+        total = squares(v, 1.0 / unit, positive)[0]
     norm = math.sqrt(total)
-    scale = radius / unit / norm if norm > radius / unit else 1.0
+    scale = radius / unit / norm if norm * unit > radius else 1.0
     for i in range(v.size):
         out[i] = v[i] * scale if v[i] > 0.0 or not positive else 0.0
     return True

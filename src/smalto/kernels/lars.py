@@ -8,8 +8,6 @@ and leaves when its coefficient reaches zero. Everything is in float64.
 
 from __future__ import annotations
 
-import numpy as np
-
 from smalto.kernels.active import (
     CODE,
     SIGN,

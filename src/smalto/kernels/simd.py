@@ -224,25 +224,25 @@ _operator(operator.mul, "fmul")
 
 if config.DISABLE_JIT:
 
-    def load(array, i):  # noqa: F811
+    def load(array, i):
         return array[i : i + lanes(array)].copy()
 
-    def store(array, i, v):  # noqa: F811
+    def store(array, i, v):
         array[i : i + lanes(array)] = v
 
-    def splat(x):  # noqa: F811
+    def splat(x):
         return np.full(WIDTH // np.dtype(type(x)).itemsize, x)
 
-    def zero(array):  # noqa: F811
+    def zero(array):
         return np.zeros(lanes(array), array.dtype)
 
-    def fma(x, y, z):  # noqa: F811
+    def fma(x, y, z):
         return x * y + z
 
-    vabs, vmax, hsum, hmax = np.abs, np.maximum, np.sum, np.max  # type: ignore[assignment]
+    vabs, vmax, hsum, hmax = np.abs, np.maximum, np.sum, np.max
 
-    def above(x, y):  # noqa: F811
+    def above(x, y):
         return sum(1 << int(i) for i in np.flatnonzero(x > y))
 
-    def lowest_bit(bits):  # noqa: F811
+    def lowest_bit(bits):
         return (bits & -bits).bit_length() - 1

@@ -4,7 +4,8 @@ from smalto.learning.atoms import Replacement
 from smalto.learning.batch import Batch
 from smalto.learning.callbacks import EarlyStopping, Progress
 from smalto.learning.continuation import Continuation
-from smalto.learning.loop import Callback, Learner, Result, learn
+from smalto.learning.learner import Learner
+from smalto.learning.loop import Callback, Result, learn
 from smalto.learning.online import Online
 from smalto.learning.sgd import SGD
 from smalto.learning.state import Record, State

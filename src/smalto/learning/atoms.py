@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -55,19 +54,46 @@ def initial_dictionary(
     count = 0
     seen: set[bytes] = set()
     for row in np.flatnonzero(norms > 0):
-        atom = (dense[row] / norms[row]).astype(dense.dtype)
-        key = atom.tobytes()
-        if key in seen:
+        atom = as_atom(dense[row], constraint)
+        if atom is None or (key := atom.tobytes()) in seen:
             continue
         seen.add(key)
         D[count] = atom
         count += 1
         if count == n_atoms:
             break
-    D[count:] /= np.maximum(np.linalg.norm(D[count:], axis=1, keepdims=True), 1e-12)
-    for atom in D:
-        constraint.project(atom)
+    for place in range(count, n_atoms):
+        atom = as_atom(D[place], constraint)
+        D[place] = 0.0 if atom is None else atom
     return D
+
+
+def as_atom(x: Array, constraint: Constraint) -> Array | None:
+    """The direction of a sample as an atom, as long as the set allows; None if there is none.
+
+    Where the set has a preferred side (non-negative atoms), x or −x, whichever it likes.
+    """
+    best, size = None, 0.0
+    for side in (1.0, -1.0):
+        atom = _unit(side * np.asarray(x, np.float64))
+        if atom is None:
+            return None
+        atom = atom.astype(x.dtype)
+        constraint.project(atom)
+        kept = float(np.linalg.norm(atom))
+        if kept > 1.001 * size:
+            best, size = atom, kept
+    unit = None if best is None else _unit(best.astype(np.float64))
+    if unit is None:
+        return None
+    longest = unit.astype(x.dtype)
+    constraint.project(longest)
+    return longest
+
+
+def _unit(x: Array) -> Array | None:
+    norm = float(np.linalg.norm(x))
+    return x / norm if norm > 0 else None
 
 
 def remember_worst(state: State, X: Rows, costs: Array) -> None:
@@ -130,19 +156,13 @@ def _duplicates(D: Array, G: Array, correlation: float) -> dict[int, tuple[int, 
     return found
 
 
-def _next_atom(state: State) -> Any:
+def _next_atom(state: State) -> Array | None:
     """The worst-coded sample at hand, as an atom; None if there is none left."""
     place = int(np.argmax(state.worst_cost))
     if not state.worst_cost[place] > 0.0:
         return None
     state.worst_cost[place] = 0.0
-    atom = state.worst[place].copy()
-    norm = float(np.linalg.norm(np.asarray(atom, np.float64)))
-    if norm == 0.0:
-        return None
-    atom /= norm
-    state.constraint.project(atom)
-    return atom
+    return as_atom(state.worst[place], state.constraint)
 
 
 def _merge(state: State, j: int, into: int, sign: float) -> None:

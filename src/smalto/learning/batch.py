@@ -26,6 +26,10 @@ class Batch:
     def __post_init__(self) -> None:
         check_integer("sweeps", self.sweeps)
 
+    def resolve(self, n_atoms: int, n_rows: int | None) -> Batch:
+        """Nothing depends on the size of the problem."""
+        return self
+
     def rows_per_step(self, n_rows: int) -> int:
         """How many samples a step draws: all of them."""
         return n_rows
@@ -39,12 +43,10 @@ class Batch:
         state.stats[0].clear()
         state.surrogate = 0.0
 
-    def learn_from(
-        self, state: State, new: Contribution, costs: Array, numbers: Array, n_threads: int
-    ) -> None:
+    def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
         """Add coded samples."""
         new.add_to(state.stats[0], 1.0, n_threads)
-        state.surrogate += float(costs.sum())
+        state.surrogate += float(new.costs.sum())
 
     def update(self, state: State, n_new: int, n_threads: int) -> None:
         """Move the dictionary towards the minimum for these codes."""

@@ -30,7 +30,10 @@ class Progress:
 
     def __call__(self, state: State, record: Record) -> None:
         """Move the bar."""
+        if self._bar is not None and record.samples < self._bar.n:
+            self.close()  # another run has begun
         if self._bar is None:
+            self._cost = None
             self._bar = tqdm(total=self.total, unit=f" {self.unit}", unit_scale=True)
         # The cost of single batches jumps about: show a running mean of it.
         cost = record.batch_cost
@@ -42,6 +45,10 @@ class Progress:
         self._bar.update(record.samples - self._bar.n)
         if self.total is not None and record.samples >= self.total:
             self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies have settings, not a place on the screen."""
+        return {**vars(self), "_bar": None}
 
     def close(self) -> None:
         """Leave the bar as it is."""
@@ -66,6 +73,7 @@ class EarlyStopping:
     tolerance: float = 1e-4
     _best: float = field(default=float("inf"), init=False, repr=False)
     _waited: int = field(default=0, init=False, repr=False)
+    _step: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_integer("patience", self.patience)
@@ -73,6 +81,9 @@ class EarlyStopping:
 
     def __call__(self, state: State, record: Record) -> bool:
         """Whether to stop."""
+        if record.step <= self._step:  # another run has begun
+            self._best, self._waited = float("inf"), 0
+        self._step = record.step
         if record.test_cost is None:
             return False
         if record.test_cost < self._best - self.tolerance * abs(self._best):

@@ -4,81 +4,42 @@ from __future__ import annotations
 
 import math
 import numbers
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
-
-import numpy as np
 
 from smalto.checks import (
     Array,
     Rows,
-    as_dictionary,
     as_floats,
     as_rows,
     check_finite,
     check_integer,
+    check_kind,
     check_number,
 )
 from smalto.coders.base import Coder
-from smalto.coders.encoding import (
-    ROWS_AT_ONCE,
-    check_coder,
-    code_rows,
-    mean_cost,
-    prepare,
-    warn_if_all_zero,
-)
-from smalto.coders.lasso import Lasso
-from smalto.constraints import Constraint, L2Ball, check_constraint
-from smalto.learning.atoms import (
-    RESERVOIR,
-    Replacement,
-    initial_dictionary,
-    remember_worst,
-    replace_atoms,
-)
-from smalto.learning.codes import CodeStore
+from smalto.coders.encoding import ROWS_AT_ONCE, check_coder, mean_cost
+from smalto.constraints import Constraint
+from smalto.learning.atoms import Replacement
+from smalto.learning.begin import begin
 from smalto.learning.continuation import Continuation
-from smalto.learning.online import Online
+from smalto.learning.interrupts import deferred_interrupt
+from smalto.learning.learner import Learner, check_learner
 from smalto.learning.state import Record, State, check_state
-from smalto.learning.stats import Contribution, Stats
+from smalto.learning.step import is_power_of_two, step
 from smalto.sources import Order, Source, as_source
 from smalto.threads import resolve_threads, single_threaded_blas
-
-_SAMPLE_ROWS = 2048  # rows from which the first dictionary and lam are made
-_SAMPLE_EPOCH = 1 << 40  # their order is that of an epoch that never comes
 
 Callback: TypeAlias = Callable[[State, Record], "bool | None"]
 
 
 @runtime_checkable
-class Learner(Protocol):
-    """How the past is kept and how the dictionary follows from it; all else is shared."""
+class Closing(Protocol):
+    """A callback that has something to put away when the run ends."""
 
-    def rows_per_step(self, n_rows: int) -> int:
-        """How many samples a step draws."""
-
-    def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
-        """The past before anything has been seen; n_rows is None for a stream."""
-
-    def forget(self, state: State, n_new: int) -> None:
-        """Scale the past before n_new samples join it."""
-
-    def learn_from(
-        self, state: State, new: Contribution, costs: Array, numbers: Array, n_threads: int
-    ) -> None:
-        """Add coded samples to the past."""
-
-    def update(self, state: State, n_new: int, n_threads: int) -> None:
-        """Move the dictionary."""
-
-    def end_epoch(self, state: State) -> None:
-        """Every sample has been seen once more."""
+    def close(self) -> None:
+        """Put it away."""
 
 
 @dataclass(frozen=True)
@@ -188,12 +149,13 @@ def learn(
     held_out = None if validation is None else _check_validation(validation, data)
     is_due = _schedule(validate_every)
     replacement = Replacement() if replacement is None else replacement
+    check_kind("replacement", replacement, Replacement, "Replacement(...)")
+    check_kind("continuation", continuation, Continuation | None, "None or Continuation(...)")
+    calls = check_callbacks(callbacks)
     history: list[Record] = []
-    with single_threaded_blas(), _deferred_interrupt() as interrupted:
+    with single_threaded_blas(), deferred_interrupt() as interrupted:
         if state is None:
-            state = begin(
-                data, n_atoms, coder, constraint, learner, init, random_state, threads
-            )
+            state = begin(data, n_atoms, coder, constraint, learner, init, random_state, threads)
         else:
             state = _resume(state, n_atoms, data, coder, constraint, learner, init)
         order = Order(data.n_rows, state.seed)
@@ -201,17 +163,21 @@ def learn(
             cost = mean_cost(held_out, state.D, state.coder, threads)
             history.append(_first_record(state, cost))
         while (stopped := limits.reached(state)) is None:
-            record = _step(state, data, order, replacement, continuation, threads, interrupted)
-            if record is None:
+            end = min(state.place + state.learner.rows_per_step(data.n_rows), data.n_rows)
+            blocks = _draw(state, data, order, end, interrupted)
+            try:
+                record = step(state, blocks, end - state.place, replacement, continuation, threads)
+            except _MidStep:
                 stopped = "interrupt"
                 break
+            _go_on_to(state, end, data.n_rows)
             if held_out is not None and is_due(state.step):
-                record = replace(
-                    record, test_cost=mean_cost(held_out, state.D, state.coder, threads)
-                )
+                cost = mean_cost(held_out, state.D, state.coder, threads)
+                record = replace(record, test_cost=cost)
             history.append(record)
             # Every callback is called, also when an earlier one has asked to stop.
-            if any([callback(state, record) for callback in callbacks]):
+            answers = [callback(state, record) for callback in calls]
+            if any(answers):
                 stopped = "callback"
                 break
             if interrupted():
@@ -220,157 +186,32 @@ def learn(
         if held_out is not None and history and history[-1].test_cost is None:
             cost = mean_cost(held_out, state.D, state.coder, threads)
             history[-1] = replace(history[-1], test_cost=cost)
-    return Result(state.D.copy(), state.coder, state, history, stopped)
+    close_all(calls)
+    return Result(state.D.copy(), state.coder.fixed(), state, history, stopped)
 
 
-def begin(
-    data: Source,
-    n_atoms: int,
-    coder: Coder | None,
-    constraint: Constraint | None,
-    learner: Learner | None,
-    init: Any,
-    random_state: Any,
-    n_threads: int,
-    *,
-    stream: bool = False,
-) -> State:
-    """The state of a run before its first step, decided from a sample of the data.
-
-    With ``stream`` the data is only its beginning: fewer samples than atoms are no error, and
-    learners that need a fixed data set refuse.
-    """
-    coder = Lasso() if coder is None else check_coder(coder)
-    constraint = L2Ball() if constraint is None else check_constraint(constraint)
-    learner = Online() if learner is None else _check_learner(learner)
-    seed = _seed(random_state)
-    if init is None and data.n_rows < n_atoms and not stream:
-        message = (
-            f"n_samples={data.n_rows} is fewer than the {n_atoms} atoms asked for: "
-            f"ask for fewer atoms or give a first dictionary as init"
-        )
-        raise ValueError(message)
-    order = Order(data.n_rows, seed)
-    sample = data.rows(np.sort(order.take(_SAMPLE_EPOCH, 0, max(_SAMPLE_ROWS, 2 * n_atoms))))
-    if not (abs(sample).max() > 0):
-        message = f"all of the {sample.shape[0]} samples looked at are zero: nothing to learn from"
-        raise ValueError(message)
-    if init is None:
-        rng = np.random.default_rng(seed)
-        D = initial_dictionary(sample[rng.permutation(sample.shape[0])], n_atoms, constraint, rng)
-    else:
-        D = as_dictionary(init, data.n_features, data.dtype).copy()
-        if len(D) != n_atoms:
-            message = f"init has {len(D)} atoms, asked for are {n_atoms}"
-            raise ValueError(message)
-        for atom in D:
-            constraint.project(atom)
-    stats, store = learner.begin(D, None if stream else data.n_rows)
-    room = min(RESERVOIR, max(n_atoms, 8))
-    return State(
-        D=D,
-        stats=stats,
-        coder=coder.resolve(sample, D, n_threads),
-        constraint=constraint,
-        learner=learner,
-        seed=seed,
-        surrogate=0.0,
-        last_used=np.zeros(n_atoms, np.int64),
-        worst=np.zeros((room, data.n_features), data.dtype),
-        worst_cost=np.zeros(room),
-        store=store,
-    )
-
-
-def advance(
-    state: State,
-    blocks: Iterable[tuple[Array, Rows]],
-    n_new: int,
-    replacement: Replacement,
-    continuation: Continuation | None,
-    n_threads: int,
-) -> Record:
-    """One step: code n_new samples (in blocks), add them to the past, update the dictionary."""
-    k = len(state.D)
-    coder = state.coder if continuation is None else continuation.at(state.coder, state.step)
-    prepared = prepare(state.D, coder, n_threads)
-    total_cost, nonzeros = 0.0, 0
-    state.learner.forget(state, n_new)
-    for numbers_, X in blocks:
-        first = None if state.store is None else state.store.fetch(numbers_)
-        coded = code_rows(X, prepared, first, n_threads)
-        penalties = coder.penalty(coded.codes.as_csr(k))
-        costs = coded.fit + penalties
-        constant = 0.5 * float(coded.norms.sum()) + float(penalties.sum())
-        new = Contribution.of(coded.codes, X, k, constant)
-        state.learner.learn_from(state, new, costs, numbers_, n_threads)
-        state.last_used[new.uses > 0] = state.samples + n_new
-        remember_worst(state, X, costs)
-        total_cost += float(costs.sum())
-        nonzeros += len(coded.codes.indices)
-        if nonzeros == 0 and state.step == 0:
-            warn_if_all_zero(coder, X, state.D)
-    state.learner.update(state, n_new, n_threads)
-    state.samples += n_new
-    state.step += 1
-    replaced = replace_atoms(state, replacement, prepared.G)
-    surrogate = state.mean_surrogate()
-    lam = getattr(coder, "lam", None)
-    return Record(
-        step=state.step,
-        epoch=state.epoch,
-        samples=state.samples,
-        seconds=state.seconds,
-        batch_cost=total_cost / n_new,
-        surrogate=None if math.isnan(surrogate) else surrogate,
-        test_cost=None,
-        mean_nonzeros=nonzeros / n_new,
-        replaced=replaced,
-        lam=lam,
-    )
-
-
-def _step(
-    state: State,
-    data: Source,
-    order: Order,
-    replacement: Replacement,
-    continuation: Continuation | None,
-    n_threads: int,
-    interrupted: Callable[[], bool],
-) -> Record | None:
-    """Draw the next samples of the epoch and learn from them; None if interrupted midway."""
-    clock = time.perf_counter()
-    end = min(state.place + state.learner.rows_per_step(data.n_rows), data.n_rows)
-
-    def blocks() -> Iterator[tuple[Array, Rows]]:
-        for begin_ in range(state.place, end, ROWS_AT_ONCE):
-            if begin_ > state.place and interrupted():
-                raise _MidStep
-            drawn = order.take(state.epoch, begin_, min(begin_ + ROWS_AT_ONCE, end))
-            X = data.rows(drawn)
-            if begin_ == state.place and state.step & (state.step - 1) == 0:
-                # At steps 0, 1, 2, 4, 8, ...: what depends on the dictionary is decided anew.
-                state.coder = state.coder.resolve(X, state.D, n_threads)
-            yield drawn, X
-
-    try:
-        record = advance(
-            state, blocks(), end - state.place, replacement, continuation, n_threads
-        )
-    except _MidStep:
-        return None
-    state.place = end
-    if end == data.n_rows:
-        state.learner.end_epoch(state)
-        state.epoch += 1
-        state.place = 0
-    state.seconds += time.perf_counter() - clock
-    return replace(record, seconds=state.seconds)
+def _draw(
+    state: State, data: Source, order: Order, end: int, interrupted: Callable[[], bool]
+) -> Iterator[tuple[Array, Rows]]:
+    """The samples of the epoch's order up to place ``end``, in blocks."""
+    for first in range(state.place, end, ROWS_AT_ONCE):
+        if first > state.place and interrupted():
+            raise _MidStep
+        drawn = order.take(state.epoch, first, min(first + ROWS_AT_ONCE, end))
+        yield drawn, data.rows(drawn)
 
 
 class _MidStep(Exception):
-    """An interrupt between the blocks of one step."""
+    """An interrupt between the blocks of one step: the dictionary is as before it."""
+
+
+def _go_on_to(state: State, place: int, n_rows: int) -> None:
+    """Note that the epoch has come to this place; at its end the next one begins."""
+    state.place = place
+    if place == n_rows:
+        state.learner.end_epoch(state)
+        state.epoch += 1
+        state.place = 0
 
 
 @dataclass(frozen=True)
@@ -399,39 +240,14 @@ class _Limits:
         return None
 
 
-@contextmanager
-def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C ask for an end between two steps; the second one raises."""
-    asked = threading.Event()
-    handles = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
-    if not handles:
-        yield asked.is_set
-        return
-
-    def ask(number: int, frame: Any) -> None:
-        if asked.is_set():
-            signal.default_int_handler(number, frame)
-        asked.set()
-
-    signal.signal(signal.SIGINT, ask)
-    try:
-        yield asked.is_set
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def _schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
     """Whether the validation set is due after a step."""
     if every is None:
-        # 1, 2, 3, 4, 6, 8, 12, ...: a step with at most two bits set, and those the highest.
-        return lambda step: step & (step - 1) == 0 or step % 3 == 0 and not (step // 3) & (step // 3 - 1)
+        return lambda step: is_power_of_two(step) or (step % 3 == 0 and is_power_of_two(step // 3))
     if isinstance(every, numbers.Integral):
         period = check_integer("validate_every", every)
         return lambda step: step % period == 0
-    steps = frozenset(int(step) for step in every)
+    steps = frozenset(int(number) for number in every)  # type: ignore[union-attr]
     return lambda step: step in steps
 
 
@@ -439,19 +255,27 @@ def _check_validation(validation: Any, data: Source) -> Rows:
     X = as_rows("validation", validation)
     check_finite("validation", X)
     if X.shape[0] == 0 or X.shape[1] != data.n_features:
-        message = (
-            f"validation must have samples of {data.n_features} features, got shape {X.shape}"
-        )
+        message = f"validation must have samples of {data.n_features} features, got shape {X.shape}"
         raise ValueError(message)
     return as_floats(X, data.dtype)
 
 
-def _check_learner(learner: Any) -> Learner:
-    if isinstance(learner, type) or not isinstance(learner, Learner):
-        hint = f"; did you mean {learner.__name__}()?" if isinstance(learner, type) else ""
-        message = f"learner must be a learner such as Online(), got {learner!r}{hint}"
+def close_all(callbacks: Iterable[Any]) -> None:
+    """Let those callbacks that have something to put away do so."""
+    for callback in callbacks:
+        if isinstance(callback, Closing):
+            callback.close()
+
+
+def check_callbacks(callbacks: Any) -> list[Callback]:
+    """Refuse what cannot be called, before anything is learned."""
+    if not isinstance(callbacks, Iterable):
+        message = f"callbacks must be a sequence of callables, got {callbacks!r}"
         raise TypeError(message)
-    return learner
+    calls = list(callbacks)
+    for number, callback in enumerate(calls):
+        check_kind(f"callbacks[{number}]", callback, Callable, "callable")
+    return calls
 
 
 def _resume(
@@ -468,16 +292,13 @@ def _resume(
     if init is not None:
         message = "init and state exclude each other: a state has its dictionary"
         raise ValueError(message)
-    asked: list[tuple[str, Any, Any]] = [
-        ("constraint", constraint, state.constraint),
-        ("learner", learner, state.learner),
-    ]
+    pairs: list[tuple[str, Any, Any]] = [("constraint", constraint, state.constraint)]
+    if learner is not None:
+        learner = check_learner(learner).resolve(n_atoms, data.n_rows)
+        pairs.append(("learner", learner, state.learner))
     if coder is not None:
-        # What the state's coder has decided by itself counts as asked for.
-        undecided = getattr(coder, "lam", 0.0) is None or getattr(coder, "nonzeros", None)
-        decided = replace(coder, lam=state.coder.lam) if undecided else coder  # type: ignore
-        asked.append(("coder", decided, state.coder))
-    for name, given, had in asked:
+        pairs.append(("coder", check_coder(coder).matching(state.coder), state.coder))
+    for name, given, had in pairs:
         if given is not None and given != had:
             message = f"state was made with {name}={had}, asked for is {given}"
             raise ValueError(message)
@@ -488,23 +309,6 @@ def _resume(
         )
         raise ValueError(message)
     return state.copy()
-
-
-def _seed(random_state: Any) -> int:
-    """An integer from what scikit-learn and NumPy users pass as random_state."""
-    if random_state is None:
-        return int(np.random.SeedSequence().entropy) % (1 << 63)  # type: ignore[arg-type]
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
-        if random_state < 0:
-            message = f"random_state must be >= 0, got {random_state}"
-            raise ValueError(message)
-        return int(random_state)
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(1 << 62))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(1 << 31))
-    message = f"random_state must be None, an integer, a Generator or a RandomState, got {random_state!r}"
-    raise TypeError(message)
 
 
 def _first_record(state: State, cost: float) -> Record:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -23,8 +23,9 @@ class Online:
 
     Parameters
     ----------
-    batch_size : int, default 512
-        Samples drawn at each step (the paper's η).
+    batch_size : int, optional
+        Samples drawn at each step (the paper's η). By default two per atom, but at least 512,
+        at most 4 096 and at most a tenth of the data (while that is at least 64).
     rho : float, optional
         How fast the past is forgotten: a sample seen at step i has weight (i/t)^rho at step t
         (Section 3.4.2). The first batch is never decayed, so that ``t0`` keeps its meaning.
@@ -42,14 +43,15 @@ class Online:
         Passes over the atoms in each dictionary update.
     """
 
-    batch_size: int = 512
+    batch_size: int | None = None
     rho: float | None = None
     t0: float = 0.0
     memory: Literal["two-epochs", "replace", "all"] = "two-epochs"
     sweeps: int = 1
 
     def __post_init__(self) -> None:
-        check_integer("batch_size", self.batch_size)
+        if self.batch_size is not None:
+            check_integer("batch_size", self.batch_size)
         check_integer("sweeps", self.sweeps)
         check_number("t0", self.t0, low=0)
         if self.rho is not None:
@@ -61,8 +63,25 @@ class Online:
             message = f"memory='replace' forgets nothing, so rho must be 0 or None, got {self.rho}"
             raise ValueError(message)
 
+    def resolve(self, n_atoms: int, n_rows: int | None) -> Online:
+        """This learner with the batch size and rho decided."""
+        size = self.batch_size
+        if size is None:
+            size = min(max(512, 2 * n_atoms), 4096)
+            if n_rows is not None:
+                size = min(size, max(64, n_rows // 10))
+        rho = self.rho
+        if rho is None:
+            rho = 0.0 if self.memory == "replace" else DEFAULT_RHO
+        return replace(self, batch_size=size, rho=rho)
+
     def rows_per_step(self, n_rows: int) -> int:
         """How many samples a step draws."""
+        return self._size
+
+    @property
+    def _size(self) -> int:
+        assert self.batch_size is not None, "resolve() comes first"
         return self.batch_size
 
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
@@ -81,39 +100,26 @@ class Online:
 
     def forget(self, state: State, n_new: int) -> None:
         """Scale the past before ``n_new`` samples join it."""
-        rho = DEFAULT_RHO if self.rho is None and self.memory != "replace" else self.rho
-        if not rho or state.samples < self.batch_size:
+        if not self.rho or state.samples < self._size:
             return
-        beta = (state.samples / (state.samples + n_new)) ** rho
+        beta = (state.samples / (state.samples + n_new)) ** self.rho
         for part in state.stats:
             part.decay(beta)
         state.surrogate *= beta
 
-    def learn_from(
-        self, state: State, new: Contribution, costs: Array, numbers: Array, n_threads: int
-    ) -> None:
+    def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
         """Add coded samples to the past; with stored codes, take their old ones out."""
-        weight = 1.0 / self.batch_size
-        current = state.stats[-1]
+        weight = 1.0 / self._size
         if state.store is not None:
             seen = state.store.counts[numbers] >= 0
             if seen.any():
-                self._take_out(state, new, numbers, seen, weight, n_threads)
-            state.store.put(numbers, new.codes)
-        new.add_to(current, weight, n_threads)
-        state.surrogate += weight * float(costs.sum())
-
-    def _take_out(
-        self, state: State, new: Contribution, numbers: Array, seen: Array, weight: float,
-        n_threads: int,
-    ) -> None:  # fmt: skip
-        assert state.store is not None
-        X = new.X[seen]
-        codes = state.store.fetch(numbers[seen])
-        k = len(state.D)
-        half_norms = 0.5 * float((X.multiply(X) if hasattr(X, "multiply") else X * X).sum())
-        constant = half_norms + float(state.coder.penalty(codes.as_csr(k)).sum())
-        Contribution.of(codes, X, k, constant).add_to(state.stats[-1], -weight, n_threads)
+                old, penalties = state.store.fetch(numbers[seen]), state.store.penalties
+                Contribution.of(
+                    old, new.X[seen], len(state.D), new.norms[seen], 0.0, penalties[numbers[seen]]
+                ).add_to(state.stats[-1], -weight, n_threads)
+            state.store.put(numbers, new.codes, new.penalties)
+        new.add_to(state.stats[-1], weight, n_threads)
+        state.surrogate += weight * float(new.costs.sum())
 
     def update(self, state: State, n_new: int, n_threads: int) -> None:
         """Move the dictionary towards the minimum of the surrogate."""
@@ -129,7 +135,3 @@ class Online:
             old.clear()
             state.stats = (new, old)
             state.measure_surrogate()
-
-    def describe(self) -> dict[str, Any]:
-        """The settings, for reports."""
-        return dict(vars(self))

@@ -35,6 +35,10 @@ class SGD:
         check_number("b", self.b, low=0)
         check_integer("batch_size", self.batch_size)
 
+    def resolve(self, n_atoms: int, n_rows: int | None) -> SGD:
+        """Nothing depends on the size of the problem."""
+        return self
+
     def rows_per_step(self, n_rows: int) -> int:
         """How many samples a step draws."""
         return self.batch_size
@@ -48,11 +52,9 @@ class SGD:
         state.stats[0].clear()
         state.surrogate = float("nan")
 
-    def learn_from(
-        self, state: State, new: Contribution, costs: Array, numbers: Array, n_threads: int
-    ) -> None:
+    def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
         """Add coded samples, as a mean."""
-        new.add_to(state.stats[0], 1.0 / len(costs), n_threads)
+        new.add_to(state.stats[0], 1.0 / len(new.costs), n_threads)
 
     def update(self, state: State, n_new: int, n_threads: int) -> None:
         """One projected gradient step."""

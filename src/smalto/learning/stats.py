@@ -88,18 +88,22 @@ class Contribution:
 
     codes: Codes
     X: Rows
-    constant: float
+    norms: Array  # ‖x‖²
+    costs: Array  # ½‖x − αD‖² + ψ(α)
+    penalties: Array  # ψ(α)
     atom_ptr: Array
     rows: Array
     places: Array
 
     @classmethod
-    def of(cls, codes: Codes, X: Rows, n_atoms: int, constant: float) -> Contribution:
-        """Sort the codes of the rows of X by atom; ``constant`` is Σ (½‖x‖² + ψ(α))."""
+    def of(
+        cls, codes: Codes, X: Rows, n_atoms: int, norms: Array, fit: Array | float, penalties: Array
+    ) -> Contribution:
+        """Sort the codes of the rows of X by atom."""
         atom_ptr = np.empty(n_atoms + 1, np.int64)
         rows, places = np.empty((2, len(codes.indices)), np.int32)
         by_atom(codes.indptr, codes.indices, n_atoms, atom_ptr, rows, places)
-        return cls(codes, X, constant, atom_ptr, rows, places)
+        return cls(codes, X, norms, fit + penalties, penalties, atom_ptr, rows, places)
 
     @property
     def uses(self) -> Array:
@@ -125,5 +129,5 @@ class Contribution:
             products: Any = codes.as_csr(n_atoms).T @ self.X
             coordinates = products.tocoo()
             stats.B[coordinates.row, coordinates.col] += scaled * coordinates.data
-        stats.constant += scaled * self.constant
+        stats.constant += scaled * float(0.5 * self.norms.sum() + self.penalties.sum())
         stats.weight += scaled * n

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from smalto.checks import Array
@@ -51,7 +53,7 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
     return change
 
 
-def _sum(parts: list[Array], stats: tuple[Stats, ...], dtype: np.dtype) -> Array:  # type: ignore[type-arg]
+def _sum(parts: list[Array], stats: tuple[Stats, ...], dtype: np.dtype[Any]) -> Array:
     total = parts[0] * stats[0].scale
     for part, stat in zip(parts[1:], stats[1:], strict=True):
         total += part * stat.scale
