@@ -533,6 +533,18 @@ def test_pieces_that_leave_zero():
             np.testing.assert_allclose(p, expected, atol=1e-9)
 
 
+def test_steps_that_leave_the_bracket():
+    """Where pieces rise above zero the excess is not convex, and a step can go astray."""
+    steps = np.repeat([-31.8, -76.4, 50.3, 57.8, 56.8], [3, 3, 2, 6, 1])
+    waves = [1.53, 1.6, 2.57, -2.07, 0.95, -5.0, -0.24, 4.67, -1.72, 2.18, 0.2]
+    waves += [0.32, -0.36, -0.52, -2.4, 6.44, -2.5, 6.5, 0.92, 1.1, -5.3]
+    for v, gamma1, gamma2 in [(steps, 0.02, 9.55), (np.array(waves), 0.003, 8.9)]:
+        expected = naive.fused_lasso_ball(v, gamma1, gamma2, 1.0, positive=True)
+        for road in ROADS:
+            p = project_fused_lasso_ball(v, gamma1, gamma2, positive=True, method=road)
+            np.testing.assert_allclose(p, expected, atol=1e-12)
+
+
 def test_path_by_hand():
     path = fused_lasso_path([0.0, 1.0])
     assert path.kinks.tolist() == [0.5]

@@ -121,7 +121,7 @@ def replace_atoms(state: State, replacement: Replacement, G: Array) -> int:
     idle = np.flatnonzero(state.samples - state.last_used > replacement.idle * k)
     doubles = _duplicates(state.D, G[:k, :k], replacement.correlation)
     replaced = 0
-    for j in [*idle.tolist(), *doubles]:
+    for j in dict.fromkeys([*idle.tolist(), *doubles]):  # each once
         atom = _next_atom(state)
         if atom is None:
             break

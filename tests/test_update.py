@@ -1,0 +1,242 @@
+"""Statistics and the dictionary update."""
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import DTYPES, dictionary
+from scipy import sparse
+
+from smalto.coders.base import Codes
+from smalto.constraints import L2Ball
+from smalto.kernels.statistics import fit_of_rows
+from smalto.learning.codes import CodeStore
+from smalto.learning.stats import Contribution, Stats
+from smalto.learning.update import gradient_step, sweep
+
+
+def random_codes(rng, n, k, density=0.2, dtype=np.float64):
+    dense = rng.standard_normal((n, k)) * (rng.random((n, k)) < density)
+    csr = sparse.csr_array(dense.astype(dtype))
+    return dense.astype(dtype), Codes(
+        csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data
+    )
+
+
+def contribution(codes, X, k, fit=0.0, penalties=None):
+    n = X.shape[0]
+    norms = np.asarray((X.multiply(X) if sparse.issparse(X) else X * X).sum(1), float).ravel()
+    return Contribution.of(codes, X, k, norms, fit, np.zeros(n) if penalties is None else penalties)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("as_csr", [False, True])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_statistics(dtype, as_csr, n_threads):
+    rng = np.random.default_rng(0)
+    n, k, m = 90, 150, 13
+    dense, codes = random_codes(rng, n, k, dtype=dtype)
+    X = rng.standard_normal((n, m)).astype(dtype)
+    stats = Stats.zeros(k, m)
+    stats.decay(0.5)  # contributions must not be scaled by what the past is scaled by
+    penalties = rng.random(n)
+    part = contribution(codes, sparse.csr_array(X) if as_csr else X, k, penalties=penalties)
+    part.add_to(stats, 0.25, n_threads)
+    A, B = naive.statistics(dense, X, 0.25)
+    np.testing.assert_allclose(
+        stats.scale * stats.A, A, atol=1e-6 if dtype == np.float32 else 1e-12
+    )
+    np.testing.assert_allclose(
+        stats.scale * stats.B, B, atol=1e-6 if dtype == np.float32 else 1e-12
+    )
+    assert stats.total_weight() == pytest.approx(0.25 * n)
+    constant = 0.25 * (0.5 * (X.astype(float) ** 2).sum() + penalties.sum())
+    assert stats.scale * stats.constant == pytest.approx(constant)
+    np.testing.assert_array_equal(part.uses, (dense != 0).sum(0))
+    part.add_to(stats, -0.25, n_threads)
+    np.testing.assert_allclose(stats.A, 0, atol=1e-12)
+
+
+def test_statistics_are_additive_and_decay():
+    rng = np.random.default_rng(1)
+    k, m = 7, 5
+    parts = []
+    for n in (4, 9):
+        _, codes = random_codes(rng, n, k)
+        stats = Stats.zeros(k, m)
+        contribution(codes, rng.standard_normal((n, m)), k).add_to(stats, 1.0, 1)
+        parts.append(stats)
+    first, second = parts
+    D = rng.standard_normal((k, m))
+    expected = 0.3 * first.surrogate_sum(D) + second.surrogate_sum(D)
+    first.decay(0.3)
+    both = first + second
+    assert both.surrogate_sum(D) == pytest.approx(expected)
+    assert both.total_weight() == pytest.approx(0.3 * 4 + 9)
+    for _ in range(200):  # beyond where the scale is folded into the matrices
+        first.decay(0.8)
+    assert first.surrogate_sum(D) == pytest.approx(
+        0.8**200 * (expected - second.surrogate_sum(D)), rel=1e-9
+    )
+    first.decay(0.0)
+    assert first.surrogate_sum(D) == 0.0
+
+
+def test_surrogate_is_the_cost_of_the_samples():
+    rng = np.random.default_rng(2)
+    n, k, m = 30, 8, 6
+    dense, codes = random_codes(rng, n, k)
+    X, D, penalties = rng.standard_normal((n, m)), rng.standard_normal((k, m)), rng.random(n)
+    stats = Stats.zeros(k, m)
+    contribution(codes, X, k, penalties=penalties).add_to(stats, 1.0, 1)
+    assert stats.surrogate_sum(D) == pytest.approx(
+        0.5 * ((X - dense @ D) ** 2).sum() + penalties.sum()
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_fit_of_rows(dtype):
+    rng = np.random.default_rng(3)
+    n, k, m = 20, 16, 10
+    dense, codes = random_codes(rng, n, k, dtype=dtype)
+    X, D = rng.standard_normal((n, m)).astype(dtype), rng.standard_normal((k, m)).astype(dtype)
+    out = np.empty(n)
+    fit_of_rows(D @ D.T, X @ D.T, (X.astype(float) ** 2).sum(1), *codes, out)
+    expected = 0.5 * ((X.astype(float) - dense.astype(float) @ D.astype(float)) ** 2).sum(1)
+    np.testing.assert_allclose(out, expected, rtol=1e-4 if dtype == np.float32 else 1e-10)
+
+
+class PlainBall:
+    """The l2 ball as a user would write a constraint of their own."""
+
+    def project(self, atom):
+        atom /= max(1.0, float(np.linalg.norm(atom)))
+
+    def gauge(self, atom):
+        return float(np.linalg.norm(atom))
+
+
+def sweep_problem(rng, k, m, unused=()):
+    dense = rng.standard_normal((4 * k, k)) * (rng.random((4 * k, k)) < 0.3)
+    dense[:, list(unused)] = 0.0
+    X = rng.standard_normal((4 * k, m))
+    A, B = naive.statistics(dense, X)
+    return dictionary(rng, k, m), A, B
+
+
+@pytest.mark.parametrize("k", [1, 5, 64, 65, 200])
+@pytest.mark.parametrize("m", [1, 7, 300])
+@pytest.mark.parametrize("positive", [False, True])
+def test_blocked_sweep_is_the_plain_one(k, m, positive):
+    rng = np.random.default_rng(k + m)
+    D0, A, B = sweep_problem(rng, k, m, unused=[k // 2] if k > 1 else [])
+    expected = naive.sweep(D0, A, B, lambda atom: naive.project_l2_ball(atom, positive))
+    half = Stats(0.5 * A, 0.25 * B, scale=1.0), Stats(A, 1.5 * B, scale=0.5)
+    for n_threads in (1, 2, 3):
+        D = D0.copy()
+        change = sweep(D, half, L2Ball(positive=positive), n_threads)
+        np.testing.assert_allclose(D, expected, atol=1e-10)
+        assert change == pytest.approx(
+            naive.surrogate(D, A, B) - naive.surrogate(D0, A, B), rel=1e-8, abs=1e-9
+        )
+        assert positive or change <= 0
+    if k > 1:
+        np.testing.assert_array_equal(D[k // 2], D0[k // 2])  # nothing is known of it
+    single = D0.astype(np.float32)
+    sweep(single, half, L2Ball(positive=positive), 1)
+    np.testing.assert_allclose(single, expected, atol=2e-4)
+
+
+def test_a_constraint_in_plain_python_gives_the_same():
+    rng = np.random.default_rng(0)
+    D0, A, B = sweep_problem(rng, 130, 20, unused=[3])
+    ours, theirs = D0.copy(), D0.copy()
+    stats = (Stats(A, B),)
+    change = sweep(ours, stats, L2Ball(), 2)
+    assert sweep(theirs, stats, PlainBall(), 2) == pytest.approx(change)
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
+def test_same_bits_for_any_number_of_threads():
+    rng = np.random.default_rng(0)
+    D0, A, B = sweep_problem(rng, 130, 300)
+    results = []
+    for n_threads in (1, 2, 3):
+        D = D0.astype(np.float32)
+        sweep(D, (Stats(A, B),), L2Ball(), n_threads)
+        results.append(D)
+    assert np.array_equal(results[0], results[1])
+    assert np.array_equal(results[0], results[2])
+
+
+def test_repeated_sweeps_reach_the_optimum():
+    rng = np.random.default_rng(5)
+    D, A, B = sweep_problem(rng, 12, 9)
+    for _ in range(3000):
+        if sweep(D, (Stats(A, B),), L2Ball(), 1) > -1e-15:
+            break
+    # Optimality: each atom is the projection of itself minus its gradient.
+    gradient = A @ D - B
+    moved = D - gradient / A.diagonal()[:, None]
+    moved /= np.maximum(1.0, np.linalg.norm(moved, axis=1, keepdims=True))
+    np.testing.assert_allclose(moved, D, atol=1e-6)
+
+
+def test_gradient_step():
+    rng = np.random.default_rng(6)
+    D0, A, B = sweep_problem(rng, 70, 9)
+    expected = D0 - 0.01 * (A @ D0 - B)
+    expected /= np.maximum(1.0, np.linalg.norm(expected, axis=1, keepdims=True))
+    for n_threads in (1, 2):
+        D = D0.copy()
+        gradient_step(D, Stats(A, B), 0.01, L2Ball(), n_threads)
+        np.testing.assert_allclose(D, expected, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=8), st.booleans())
+def test_projection_onto_the_ball(values, positive):
+    v = np.array(values)
+    ball = L2Ball(positive=positive)
+    p = v.copy()
+    ball.project(p)
+    assert ball.gauge(p) <= 1 + 1e-12
+    again = p.copy()
+    ball.project(again)
+    np.testing.assert_allclose(again, p, atol=1e-12)
+    rng = np.random.default_rng(0)
+    for z in rng.standard_normal((20, len(v))):
+        z = np.abs(z) if positive else z
+        z /= max(1.0, np.linalg.norm(z))
+        assert np.dot(v - p, z - p) <= 1e-9 * (1 + np.abs(v).max())
+    if ball.gauge(v) <= 1:
+        np.testing.assert_array_equal(p, v)
+
+
+def test_gauge():
+    assert L2Ball().gauge(np.array([3.0, 4.0])) == 5.0
+    assert L2Ball(positive=True).gauge(np.array([-0.1, 0.5])) == np.inf
+
+
+def test_code_store():
+    rng = np.random.default_rng(0)
+    n, k = 50, 40
+    store = CodeStore.empty(n, np.dtype(np.float64))
+    table = np.zeros((n, k))
+    for _ in range(10):
+        numbers = rng.permutation(n)[:13]
+        dense, codes = random_codes(rng, 13, k, density=rng.random())
+        store.put(numbers, codes, np.abs(dense).sum(1))
+        table[numbers] = dense
+    everyone = np.arange(n)
+    np.testing.assert_array_equal(store.fetch(everyone).as_csr(k).toarray(), table)
+    for j, into, sign in ((3, 5, -1.0), (7, -1, 0.0), (20, 2, 1.0)):
+        store.merge(j, into, sign)
+        if into >= 0:
+            table[:, into] += sign * table[:, j]
+        table[:, j] = 0.0
+        codes = store.fetch(everyone)
+        np.testing.assert_allclose(codes.as_csr(k).toarray(), table)
+        for row in range(n):
+            assert np.all(np.diff(codes.indices[codes.indptr[row] : codes.indptr[row + 1]]) > 0)
