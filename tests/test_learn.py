@@ -157,8 +157,7 @@ def replay(X, D0, lam, eta, rho, t0, steps, seed):
     from smalto.sources import Order
 
     order = Order(len(X), seed).take(0, 0, len(X))
-    k, m = D0.shape
-    A, B, D = t0 * np.eye(k), t0 * D0, D0.copy()
+    A, B, D = t0 * np.eye(len(D0)), t0 * D0, D0.copy()
     visited = []
     for t in range(1, steps + 1):
         batch = X[order[(t - 1) * eta : t * eta]]
@@ -328,7 +327,7 @@ def test_unused_and_duplicate_atoms_are_replaced_and_stay_alive(memory):
     D0[6] = -D0[4]  # and its mirror image
     D0[7] = 0.0  # never used
     result = learn(
-        X, 20, Lasso(0.1), learner=Online(64, memory=memory), init=D0, n_epochs=6, random_state=0,
+        X, 20, Lasso(0.1), learner=Online(64, memory=memory), init=D0, n_epochs=20, random_state=0,
         replacement=Replacement(idle=5, every=4),
     )  # fmt: skip
     assert sum(record.replaced for record in result.history) >= 1

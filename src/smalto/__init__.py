@@ -1,7 +1,30 @@
 """Online dictionary learning and sparse matrix factorization."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from smalto.coders import encode, lasso_path
 from smalto.learning import Result, State, learn
 
+if TYPE_CHECKING:
+    from smalto.estimators import DictionaryLearning
+
 __version__ = "0.1.0"
-__all__ = ["Result", "State", "encode", "lasso_path", "learn"]
+__all__ = ["DictionaryLearning", "Result", "State", "encode", "lasso_path", "learn"]
+
+_ESTIMATORS = {"DictionaryLearning"}
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn takes longer to import than all the rest: only those who use it wait for it.
+    if name in _ESTIMATORS:
+        from smalto import estimators
+
+        return getattr(estimators, name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

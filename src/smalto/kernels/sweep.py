@@ -38,6 +38,14 @@ def project(kind, positive, atom):
         project_l2_ball(atom, positive)
 
 
+@kernel
+def add_scaled(part, scale, out):
+    """``out += scale * part``, from float64 to the dtype of the dictionary."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] += out.dtype.type(scale * part[i, j])
+
+
 @summing
 def _move(D, j, atom, R, A_jj, later, A_block, row):
     """Put ``atom`` in place of D[j], correct the rows of R below; the change of the surrogate."""

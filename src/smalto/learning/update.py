@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from smalto.checks import Array
 from smalto.constraints import Compiled, Constraint
-from smalto.kernels.sweep import sweep_block
+from smalto.kernels.sweep import add_scaled, sweep_block
 from smalto.learning.stats import Stats
 from smalto.threads import run_tasks
 
@@ -37,13 +35,14 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
     change = 0.0
     for first in range(0, k, BLOCK):
         last = min(first + BLOCK, k)
-        A = _sum([part.A[first:last] for part in stats], stats, D.dtype)
-        R = np.empty((last - first, m), D.dtype)
+        A, R = np.zeros((last - first, k), D.dtype), np.zeros((last - first, m), D.dtype)
+        for part in stats:
+            add_scaled(part.A[first:last], part.scale, A)
+            add_scaled(part.B[first:last], part.scale, R)
 
-        def task(number: int, A: Array = A, R: Array = R, rows: slice = slice(first, last)) -> None:
-            columns = slice(number * SLICE, min((number + 1) * SLICE, m))
-            B = _sum([part.B[rows, columns] for part in stats], stats, D.dtype)
-            np.subtract(B, A @ D[:, columns], out=R[:, columns])
+        def task(number: int, A: Array = A, R: Array = R) -> None:
+            features = slice(number * SLICE, min((number + 1) * SLICE, m))
+            R[:, features] -= A @ D[:, features]
 
         run_tasks(task, -(-m // SLICE), n_threads)
         if compiled is not None:
@@ -51,13 +50,6 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
         else:
             change += _sweep_block(D, R, A, first, smallest, constraint)
     return change
-
-
-def _sum(parts: list[Array], stats: tuple[Stats, ...], dtype: np.dtype[Any]) -> Array:
-    total = parts[0] * stats[0].scale
-    for part, stat in zip(parts[1:], stats[1:], strict=True):
-        total += part * stat.scale
-    return np.asarray(total.astype(dtype, copy=False))
 
 
 def _sweep_block(
@@ -84,15 +76,17 @@ def gradient_step(
     D: Array, stats: Stats, rate: float, constraint: Constraint, n_threads: int
 ) -> None:
     """``D ← Π(D − rate (A D − B))`` in place: one projected gradient step, atom by atom."""
-    k = len(D)
+    k, m = D.shape
+    moved = np.empty_like(D)
 
     def task(number: int) -> None:
-        rows = slice(number * BLOCK, min((number + 1) * BLOCK, k))
-        A, B = _sum([stats.A[rows]], (stats,), D.dtype), _sum([stats.B[rows]], (stats,), D.dtype)
-        moved[rows] = D[rows] - D.dtype.type(rate) * (A @ D - B)
-        for atom in moved[rows]:
+        first, last = number * BLOCK, min((number + 1) * BLOCK, k)
+        A, B = np.zeros((last - first, k), D.dtype), np.zeros((last - first, m), D.dtype)
+        add_scaled(stats.A[first:last], stats.scale, A)
+        add_scaled(stats.B[first:last], stats.scale, B)
+        moved[first:last] = D[first:last] - D.dtype.type(rate) * (A @ D - B)
+        for atom in moved[first:last]:
             constraint.project(atom)
 
-    moved = np.empty_like(D)
     run_tasks(task, -(-k // BLOCK), n_threads)
     D[:] = moved
