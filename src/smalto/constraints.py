@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from smalto.checks import Array
-from smalto.kernels.sweep import L2_BALL, project_l2_ball
+from smalto.checks import Array, check_number
+from smalto.kernels import elastic_net_ball, fused_lasso, l2_ball, sweep
 
 
 @runtime_checkable
 class Constraint(Protocol):
-    """A closed convex set of atoms that contains 0."""
+    """A closed convex set of atoms."""
 
     def project(self, atom: Array) -> None:
         """Replace ``atom`` (m,) by the nearest point of the set."""
@@ -24,10 +25,24 @@ class Constraint(Protocol):
 
 @runtime_checkable
 class Compiled(Protocol):
-    """A constraint that the compiled sweep knows by number."""
+    """A constraint whose walk through a block of atoms is compiled."""
 
-    def kernel(self) -> tuple[int, bool]:
-        """Which set it is, and whether atoms must be non-negative."""
+    def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
+        """Update the atoms of a block: see `smalto.kernels.sweep`."""
+
+
+@runtime_checkable
+class Adaptive(Constraint, Protocol):
+    """A constraint that settles, while learning goes on, to give a wanted density of atoms."""
+
+    def begun(self, D: Array) -> Self:
+        """This constraint with a first guess, from atoms not yet projected."""
+
+    def adapted(self, D: Array, step: int) -> Self:
+        """This constraint, moved towards the wanted density."""
+
+    def matching(self, other: Any) -> Self:
+        """This constraint with what is undecided taken from the other one, to compare them."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +53,7 @@ class L2Ball:
 
     def project(self, atom: Array) -> None:
         """``argmin_u ½‖u − atom‖²`` over the set, in place."""
-        project_l2_ball(atom, bool(self.positive))
+        l2_ball.project_l2(atom, bool(self.positive))
 
     def gauge(self, atom: Array) -> float:
         """``‖atom‖₂``, or infinity where an entry is negative and may not be."""
@@ -46,9 +61,160 @@ class L2Ball:
             return float("inf")
         return float(np.linalg.norm(np.asarray(atom, np.float64)))
 
-    def kernel(self) -> tuple[int, bool]:
-        """Which set the compiled sweep knows this as."""
-        return L2_BALL, bool(self.positive)
+    def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
+        """Update the atoms of a block."""
+        atom = np.empty(D.shape[1], D.dtype)
+        return float(sweep.sweep_l2(D, R, A, first, smallest, atom, bool(self.positive)))
+
+
+@dataclass(frozen=True)
+class ElasticNetBall:
+    """``{d : ‖d‖₂² + gamma ‖d‖₁ ≤ 1}``, and d ≥ 0 where ``positive``: sparse atoms.
+
+    The set of the paper's sparse PCA (Sections 5.2 and 5.4). In the notation of its Appendix
+    B.1, ``‖u‖₁ + (γ′/2)‖u‖₂² ≤ τ`` with γ′ = 2/gamma and τ = 1/gamma.
+
+    Parameters
+    ----------
+    gamma : float, optional
+        The larger, the sparser; 0 is the ℓ2 ball.
+    positive : bool, default False
+        Demand d ≥ 0.
+    density : float, optional
+        Instead of ``gamma``: the share of nonzero entries that the dictionary is to have. A
+        first gamma is found on the first dictionary, then it follows the density reached with
+        ever smaller steps.
+    """
+
+    gamma: float | None = None
+    positive: bool = False
+    density: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_sparsity("gamma", self.gamma, self.density)
+
+    def project(self, atom: Array) -> None:
+        """``argmin_u ½‖u − atom‖²`` over the set, in place; true zeros."""
+        work = np.empty(elastic_net_ball.work_size(len(atom)), atom.dtype)
+        elastic_net_ball.project_elastic_net(atom, _known(self.gamma), bool(self.positive), work)
+
+    def gauge(self, atom: Array) -> float:
+        """``‖atom‖₂² + gamma ‖atom‖₁``, infinite where negative entries may not be."""
+        gauge = elastic_net_ball.elastic_net_gauge
+        return float(gauge(atom, _known(self.gamma), bool(self.positive)))
+
+    def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
+        """Update the atoms of a block."""
+        atom = np.empty(D.shape[1], D.dtype)
+        work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
+        gamma, positive = _known(self.gamma), bool(self.positive)
+        return float(sweep.sweep_elastic_net(D, R, A, first, smallest, atom, gamma, positive, work))
+
+    def begun(self, D: Array) -> Self:
+        """This set with a first gamma, where a density is wanted."""
+        if self.density is None:
+            return self
+        return replace(self, gamma=_first_gamma(lambda g: replace(self, gamma=g), self.density, D))
+
+    def adapted(self, D: Array, step: int) -> Self:
+        """This set with its gamma moved towards the wanted density."""
+        if self.density is None:
+            return self
+        return replace(self, gamma=_next_gamma(_known(self.gamma), self.density, D, step))
+
+    def matching(self, other: Any) -> Self:
+        """This set with an undecided gamma taken from the other one."""
+        if self.density is not None and isinstance(other, type(self)):
+            return replace(self, gamma=other.gamma)
+        return self
+
+
+@dataclass(frozen=True)
+class FusedLassoBall:
+    """``{d : ‖d‖₂² + gamma1 ‖d‖₁ + gamma2 Σ|d_i − d_(i−1)| ≤ 1}``: sparse, piecewise constant.
+
+    Section 5.2 and Appendix B.2 of the paper.
+
+    Parameters
+    ----------
+    gamma1 : float, optional
+        The larger, the sparser.
+    gamma2 : float
+        The larger, the fewer the jumps.
+    positive : bool, default False
+        Demand d ≥ 0.
+    density : float, optional
+        Instead of ``gamma1``: the share of nonzero entries that the dictionary is to have.
+    """
+
+    gamma1: float | None = None
+    gamma2: float = 0.0
+    positive: bool = False
+    density: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_sparsity("gamma1", self.gamma1, self.density)
+        check_number("gamma2", self.gamma2, low=0)
+
+    def project(self, atom: Array) -> None:
+        """``argmin_u ½‖u − atom‖²`` over the set, in place; true zeros."""
+        work = np.empty((fused_lasso.WORK_ROWS, len(atom) + 1))
+        gammas = _known(self.gamma1), float(self.gamma2)
+        fused_lasso.project_fused_lasso(atom, *gammas, bool(self.positive), work)
+
+    def gauge(self, atom: Array) -> float:
+        """The left side of the constraint, infinite where negative entries may not be."""
+        gammas = _known(self.gamma1), float(self.gamma2)
+        return float(fused_lasso.fused_lasso_gauge(atom, *gammas, bool(self.positive)))
+
+    def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
+        """Update the atoms of a block."""
+        atom = np.empty(D.shape[1], D.dtype)
+        work = np.empty((fused_lasso.WORK_ROWS, D.shape[1] + 1))
+        settings = _known(self.gamma1), float(self.gamma2), bool(self.positive)
+        return float(sweep.sweep_fused_lasso(D, R, A, first, smallest, atom, *settings, work))
+
+    def begun(self, D: Array) -> Self:
+        """This set with a first gamma1, where a density is wanted."""
+        if self.density is None:
+            return self
+        return replace(
+            self, gamma1=_first_gamma(lambda g: replace(self, gamma1=g), self.density, D)
+        )
+
+    def adapted(self, D: Array, step: int) -> Self:
+        """This set with its gamma1 moved towards the wanted density."""
+        if self.density is None:
+            return self
+        return replace(self, gamma1=_next_gamma(_known(self.gamma1), self.density, D, step))
+
+    def matching(self, other: Any) -> Self:
+        """This set with an undecided gamma1 taken from the other one."""
+        if self.density is not None and isinstance(other, type(self)):
+            return replace(self, gamma1=other.gamma1)
+        return self
+
+
+@dataclass(frozen=True)
+class Simplex:
+    """``{d : d ≥ 0, Σ d = 1}``: atoms that are distributions (topics, mixtures)."""
+
+    def project(self, atom: Array) -> None:
+        """``argmin_u ½‖u − atom‖²`` over the set, in place; true zeros."""
+        work = np.empty(elastic_net_ball.work_size(len(atom)), atom.dtype)
+        elastic_net_ball.project(atom, atom, 1.0, 0.0, 1.0, elastic_net_ball.RAW, work)
+
+    def gauge(self, atom: Array) -> float:
+        """``1 + |Σ atom − 1|``, or infinity where an entry is negative."""
+        if np.any(atom < 0):
+            return float("inf")
+        return 1.0 + abs(float(np.sum(atom, dtype=np.float64)) - 1.0)
+
+    def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
+        """Update the atoms of a block."""
+        atom = np.empty(D.shape[1], D.dtype)
+        work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
+        return float(sweep.sweep_simplex(D, R, A, first, smallest, atom, work))
 
 
 def check_constraint(constraint: Any) -> Constraint:
@@ -59,3 +225,59 @@ def check_constraint(constraint: Any) -> Constraint:
         message = f"constraint must be a constraint such as L2Ball(), got {constraint!r}{hint}"
         raise TypeError(message)
     return constraint
+
+
+def project_checked(constraint: Constraint, atom: Array) -> None:
+    """Project in place with a constraint that may be a user's, and see that it has done so."""
+    answer: Any = constraint.project(atom)  # type: ignore[func-returns-value]
+    name = type(constraint).__name__
+    if answer is not None:
+        message = (
+            f"{name}.project must change the atom in place and return None, "
+            f"got a {type(answer).__name__} back"
+        )
+        raise TypeError(message)
+    gauge = float(constraint.gauge(atom))
+    if not gauge <= 1.0 + 1e-3:
+        message = f"{name}.project left an atom outside of the set: its gauge is {gauge:.4g}, not 1"
+        raise ValueError(message)
+
+
+def density(D: Array) -> float:
+    """The share of nonzero entries."""
+    return float(np.count_nonzero(D)) / D.size
+
+
+def _check_sparsity(name: str, gamma: float | None, wanted: float | None) -> None:
+    if gamma is None and wanted is None:
+        message = f"give {name}, or the density wanted of the atoms"
+        raise ValueError(message)
+    if gamma is not None:
+        check_number(name, gamma, low=0)
+    if wanted is not None:
+        check_number("density", wanted, low=0, high=1, strict=True)
+
+
+def _known(gamma: float | None) -> float:
+    if gamma is None:
+        message = "gamma is not decided yet: a density is aimed at while a dictionary is learned"
+        raise ValueError(message)
+    return float(gamma)
+
+
+def _first_gamma(with_gamma: Callable[[float], Constraint], wanted: float, D: Array) -> float:
+    """The gamma at which the projected atoms of D have the wanted density, by bisection."""
+    low, high = 1e-4, 1e4
+    for _ in range(30):
+        middle = float(np.sqrt(low * high))
+        constraint, atoms = with_gamma(middle), D.copy()
+        for atom in atoms:
+            constraint.project(atom)
+        low, high = (middle, high) if density(atoms) > wanted else (low, middle)
+    return float(np.sqrt(low * high))
+
+
+def _next_gamma(gamma: float, wanted: float, D: Array, step: int) -> float:
+    """A larger gamma where the atoms are too dense, a smaller one where they are too sparse."""
+    gain = 1.0 / (1.0 + step / 16.0)
+    return float(gamma * (max(density(D), 1e-6) / wanted) ** gain)

@@ -325,7 +325,7 @@ class DictionaryLearning(
         return X, D, resolve_threads(self.n_threads)
 
     def _set_result(self, state: State, history: list[Record]) -> None:
-        self.components_ = state.D.copy()
+        self.components_ = state.feasible_D()
         self.coder_ = state.coder.fixed()
         self.state_ = state
         self.history_ = history

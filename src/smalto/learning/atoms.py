@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_integer, check_number
-from smalto.constraints import Constraint
+from smalto.constraints import Constraint, project_checked
 from smalto.learning.state import State
 
 RESERVOIR = 64  # badly coded samples kept at hand
@@ -40,60 +40,47 @@ class Replacement:
         check_integer("every", self.every)
 
 
-def initial_dictionary(
-    X: Rows, n_atoms: int, constraint: Constraint, rng: np.random.Generator
-) -> Array:
-    """Atoms from distinct, nonzero rows of X, scaled to norm 1 and projected.
+def directions(X: Rows, count: int, rng: np.random.Generator) -> Array:
+    """Distinct directions of rows of X, of norm 1: the first atoms, before they are projected.
 
     Where there are not enough rows the rest are random directions: they are replaced by badly
     coded samples if nothing uses them.
     """
     dense = X.toarray() if sparse.issparse(X) else X
-    norms = np.linalg.norm(np.asarray(dense, np.float64), axis=1)
-    D = rng.standard_normal((n_atoms, dense.shape[1])).astype(dense.dtype)
-    count = 0
-    seen: set[bytes] = set()
-    for row in np.flatnonzero(norms > 0):
-        atom = as_atom(dense[row], constraint)
-        if atom is None or (key := atom.tobytes()) in seen:
-            continue
-        seen.add(key)
-        D[count] = atom
-        count += 1
-        if count == n_atoms:
+    found: dict[bytes, Array] = {}
+    for row in dense:
+        unit = _unit(row)
+        if unit is not None:
+            found.setdefault(unit.tobytes(), unit)
+        if len(found) == count:
             break
-    for place in range(count, n_atoms):
-        atom = as_atom(D[place], constraint)
-        D[place] = 0.0 if atom is None else atom
-    return D
+    rest = rng.standard_normal((count - len(found), dense.shape[1])).astype(dense.dtype)
+    rest /= np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-12)
+    return np.vstack([*found.values(), rest])
 
 
-def as_atom(x: Array, constraint: Constraint) -> Array | None:
-    """The direction of a sample as an atom, as long as the set allows; None if there is none.
+def as_atom(x: Array, constraint: Constraint) -> Array:
+    """The direction of a sample as an atom, as long as the set allows.
 
-    Where the set has a preferred side (non-negative atoms), x or −x, whichever it likes.
+    Where the set has a preferred side (non-negative atoms), x or −x, whichever it keeps more
+    of. Zero if it keeps nothing.
     """
-    best, size = None, 0.0
-    for side in (1.0, -1.0):
-        atom = _unit(side * np.asarray(x, np.float64))
-        if atom is None:
-            return None
-        atom = atom.astype(x.dtype)
-        constraint.project(atom)
-        kept = float(np.linalg.norm(atom))
-        if kept > 1.001 * size:
-            best, size = atom, kept
-    unit = None if best is None else _unit(best.astype(np.float64))
+    sides = [_projected(x, constraint), _projected(-x, constraint)]
+    kept = max(sides, key=lambda atom: round(float(np.linalg.norm(atom)), 6))
+    return _projected(kept, constraint)  # what is left of it may be made longer
+
+
+def _projected(x: Array, constraint: Constraint) -> Array:
+    unit = _unit(x)
     if unit is None:
-        return None
-    longest = unit.astype(x.dtype)
-    constraint.project(longest)
-    return longest
+        return np.zeros_like(x)
+    project_checked(constraint, unit)
+    return unit
 
 
 def _unit(x: Array) -> Array | None:
-    norm = float(np.linalg.norm(x))
-    return x / norm if norm > 0 else None
+    norm = float(np.linalg.norm(np.asarray(x, np.float64)))
+    return (x / norm).astype(x.dtype) if norm > 0 else None
 
 
 def remember_worst(state: State, X: Rows, costs: Array) -> None:
@@ -162,7 +149,8 @@ def _next_atom(state: State) -> Array | None:
     if not state.worst_cost[place] > 0.0:
         return None
     state.worst_cost[place] = 0.0
-    return as_atom(state.worst[place], state.constraint)
+    atom = as_atom(state.worst[place], state.constraint)
+    return atom if atom.any() else None
 
 
 def _merge(state: State, j: int, into: int, sign: float) -> None:

@@ -11,8 +11,14 @@ from smalto.checks import as_dictionary
 from smalto.coders.base import Coder
 from smalto.coders.encoding import check_coder
 from smalto.coders.lasso import Lasso
-from smalto.constraints import Constraint, L2Ball, check_constraint
-from smalto.learning.atoms import RESERVOIR, initial_dictionary
+from smalto.constraints import (
+    Adaptive,
+    Constraint,
+    L2Ball,
+    check_constraint,
+    project_checked,
+)
+from smalto.learning.atoms import RESERVOIR, as_atom, directions
 from smalto.learning.learner import Learner, check_learner
 from smalto.learning.online import Online
 from smalto.learning.state import State
@@ -54,16 +60,21 @@ def begin(
     if not abs(sample).max() > 0:
         message = f"all of the {sample.shape[0]} samples looked at are zero: nothing to learn from"
         raise ValueError(message)
-    if init is None:
-        rng = np.random.default_rng(seed)
-        D = initial_dictionary(sample[rng.permutation(sample.shape[0])], n_atoms, constraint, rng)
-    else:
+    if init is not None:
         D = as_dictionary(init, data.n_features, data.dtype, name="init").copy()
         if len(D) != n_atoms:
             message = f"init has {len(D)} atoms, asked for are {n_atoms}"
             raise ValueError(message)
+    else:
+        rng = np.random.default_rng(seed)
+        D = directions(sample[rng.permutation(sample.shape[0])], n_atoms, rng)
+    if isinstance(constraint, Adaptive):
+        constraint = constraint.begun(D)
+    if init is None:
+        D = np.stack([as_atom(row, constraint) for row in D])
+    else:
         for atom in D:
-            constraint.project(atom)
+            project_checked(constraint, atom)
     n_rows = None if stream else data.n_rows
     learner = learner.resolve(n_atoms, n_rows)
     stats, store = learner.begin(D, n_rows)

@@ -20,7 +20,7 @@ from smalto.checks import (
 )
 from smalto.coders.base import Coder
 from smalto.coders.encoding import ROWS_AT_ONCE, check_coder, mean_cost
-from smalto.constraints import Constraint
+from smalto.constraints import Adaptive, Constraint, density
 from smalto.learning.atoms import Replacement
 from smalto.learning.begin import begin
 from smalto.learning.continuation import Continuation
@@ -187,7 +187,7 @@ def learn(
             cost = mean_cost(held_out, state.D, state.coder, threads)
             history[-1] = replace(history[-1], test_cost=cost)
     close_all(calls)
-    return Result(state.D.copy(), state.coder.fixed(), state, history, stopped)
+    return Result(state.feasible_D(), state.coder.fixed(), state, history, stopped)
 
 
 def _draw(
@@ -292,6 +292,8 @@ def _resume(
     if init is not None:
         message = "init and state exclude each other: a state has its dictionary"
         raise ValueError(message)
+    if isinstance(constraint, Adaptive):
+        constraint = constraint.matching(state.constraint)
     pairs: list[tuple[str, Any, Any]] = [("constraint", constraint, state.constraint)]
     if learner is not None:
         learner = check_learner(learner).resolve(n_atoms, data.n_rows)
@@ -315,5 +317,6 @@ def _first_record(state: State, cost: float) -> Record:
     """The line of the history before anything has been learned."""
     return Record(
         step=0, epoch=0, samples=0, seconds=0.0, batch_cost=float("nan"), surrogate=None,
-        test_cost=cost, mean_nonzeros=float("nan"), replaced=0, lam=getattr(state.coder, "lam", None),
+        test_cost=cost, mean_nonzeros=float("nan"), replaced=0,
+        density=density(state.D), lam=getattr(state.coder, "lam", None),
     )  # fmt: skip

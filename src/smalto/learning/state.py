@@ -9,6 +9,7 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.base import Coder
+from smalto.constraints import Adaptive
 from smalto.learning.codes import CodeStore
 from smalto.learning.stats import Stats
 
@@ -71,6 +72,17 @@ class State:
             store=None if self.store is None else self.store.copy(),
         )
 
+    def feasible_D(self) -> Array:
+        """A copy of the dictionary with every atom in its set.
+
+        It is there already, unless the set has changed since an atom was last updated.
+        """
+        D = self.D.copy()
+        if isinstance(self.constraint, Adaptive):
+            for atom in D:
+                self.constraint.project(atom)
+        return D
+
     def mean_surrogate(self) -> float:
         """The surrogate f̂ of the paper: the mean cost of the past with codes as they were."""
         weight = sum(part.total_weight() for part in self.stats)
@@ -87,7 +99,8 @@ class Record:
 
     Costs are means per sample. ``batch_cost`` is that of the step's samples over the
     dictionary before the update, ``surrogate`` that of the past after it (None for SGD, which
-    has no past), ``test_cost`` that of the validation set where it was evaluated.
+    has no past), ``test_cost`` that of the validation set where it was evaluated; ``density``
+    is the share of nonzero entries of the dictionary.
     """
 
     step: int
@@ -99,6 +112,7 @@ class Record:
     test_cost: float | None
     mean_nonzeros: float
     replaced: int
+    density: float
     lam: float | None
 
 

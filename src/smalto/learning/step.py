@@ -12,6 +12,7 @@ import numpy as np
 
 from smalto.checks import Array, Rows
 from smalto.coders.encoding import ROWS_AT_ONCE, code_rows, prepare, warn_if_all_zero
+from smalto.constraints import Adaptive, density
 from smalto.learning.atoms import Replacement, remember_worst, replace_atoms
 from smalto.learning.continuation import Continuation
 from smalto.learning.interrupts import deferred_interrupt
@@ -57,6 +58,8 @@ def step(
         nonzeros += len(coded.codes.indices)
         if nonzeros == 0 and state.step == 0:
             warn_if_all_zero(coder, X, state.D)
+    if isinstance(state.constraint, Adaptive):
+        state.constraint = state.constraint.adapted(state.D, state.step)
     state.learner.update(state, n_new, n_threads)
     state.samples += n_new
     state.step += 1
@@ -73,6 +76,7 @@ def step(
         test_cost=None,
         mean_nonzeros=nonzeros / n_new,
         replaced=replaced,
+        density=density(state.D),
         lam=getattr(coder, "lam", None),
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from smalto.checks import Array
-from smalto.constraints import Compiled, Constraint
-from smalto.kernels.sweep import add_scaled, sweep_block
+from smalto.constraints import Compiled, Constraint, project_checked
+from smalto.kernels.sweep import add_scaled
 from smalto.learning.stats import Stats
 from smalto.threads import run_tasks
 
@@ -30,8 +30,7 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
     for part in stats:
         diagonal += part.scale * part.A.diagonal()
     smallest = _UNKNOWN * float(diagonal.max(initial=0.0))
-    atom = np.empty(m, D.dtype)
-    compiled = constraint.kernel() if isinstance(constraint, Compiled) else None
+    compiled = constraint if isinstance(constraint, Compiled) else None
     change = 0.0
     for first in range(0, k, BLOCK):
         last = min(first + BLOCK, k)
@@ -46,7 +45,7 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
 
         run_tasks(task, -(-m // SLICE), n_threads)
         if compiled is not None:
-            change += sweep_block(D, R, A, first, smallest, *compiled, atom)
+            change += compiled.sweep_block(D, R, A, first, smallest)
         else:
             change += _sweep_block(D, R, A, first, smallest, constraint)
     return change
@@ -55,7 +54,7 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
 def _sweep_block(
     D: Array, R: Array, A: Array, first: int, smallest: float, constraint: Constraint
 ) -> float:
-    """The compiled `sweep_block` for a constraint that is plain Python."""
+    """The walk of `smalto.kernels.sweep`, for a constraint that is plain Python."""
     change = 0.0
     for row in range(len(R)):
         j = first + row
@@ -63,7 +62,7 @@ def _sweep_block(
         if not diagonal > smallest:
             continue
         atom = R[row] / diagonal + D[j]
-        constraint.project(atom)
+        project_checked(constraint, atom)
         difference = atom - D[j]
         D[j] = atom
         square = float(np.vdot(difference, difference))
@@ -86,7 +85,7 @@ def gradient_step(
         add_scaled(stats.B[first:last], stats.scale, B)
         moved[first:last] = D[first:last] - D.dtype.type(rate) * (A @ D - B)
         for atom in moved[first:last]:
-            constraint.project(atom)
+            project_checked(constraint, atom)
 
     run_tasks(task, -(-k // BLOCK), n_threads)
     D[:] = moved
