@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -38,7 +38,7 @@ class Adaptive(Constraint, Protocol):
     def begun(self, D: Array) -> Self:
         """This constraint with a first guess, from atoms not yet projected."""
 
-    def adapted(self, D: Array, step: int) -> Self:
+    def adapted(self, D: Array) -> Self:
         """This constraint, moved towards the wanted density."""
 
     def matching(self, other: Any) -> Self:
@@ -82,13 +82,14 @@ class ElasticNetBall:
         Demand d ≥ 0.
     density : float, optional
         Instead of ``gamma``: the share of nonzero entries that the dictionary is to have. A
-        first gamma is found on the first dictionary, then it follows the density reached with
-        ever smaller steps.
+        first gamma is found on the first dictionary, then it follows the density reached.
     """
 
     gamma: float | None = None
     positive: bool = False
     density: float | None = None
+    pace: float = field(default=0.5, repr=False, compare=False)  # of the search for the density
+    side: int = field(default=0, repr=False, compare=False)  # where it was last: +1 too dense
 
     def __post_init__(self) -> None:
         _check_sparsity("gamma", self.gamma, self.density)
@@ -116,11 +117,12 @@ class ElasticNetBall:
             return self
         return replace(self, gamma=_first_gamma(lambda g: replace(self, gamma=g), self.density, D))
 
-    def adapted(self, D: Array, step: int) -> Self:
+    def adapted(self, D: Array) -> Self:
         """This set with its gamma moved towards the wanted density."""
         if self.density is None:
             return self
-        return replace(self, gamma=_next_gamma(_known(self.gamma), self.density, D, step))
+        gamma, pace, side = _next_gamma(_known(self.gamma), self.pace, self.side, self.density, D)
+        return replace(self, gamma=gamma, pace=pace, side=side)
 
     def matching(self, other: Any) -> Self:
         """This set with an undecided gamma taken from the other one."""
@@ -151,6 +153,8 @@ class FusedLassoBall:
     gamma2: float = 0.0
     positive: bool = False
     density: float | None = None
+    pace: float = field(default=0.5, repr=False, compare=False)  # of the search for the density
+    side: int = field(default=0, repr=False, compare=False)  # where it was last: +1 too dense
 
     def __post_init__(self) -> None:
         _check_sparsity("gamma1", self.gamma1, self.density)
@@ -182,11 +186,12 @@ class FusedLassoBall:
             self, gamma1=_first_gamma(lambda g: replace(self, gamma1=g), self.density, D)
         )
 
-    def adapted(self, D: Array, step: int) -> Self:
+    def adapted(self, D: Array) -> Self:
         """This set with its gamma1 moved towards the wanted density."""
         if self.density is None:
             return self
-        return replace(self, gamma1=_next_gamma(_known(self.gamma1), self.density, D, step))
+        gamma, pace, side = _next_gamma(_known(self.gamma1), self.pace, self.side, self.density, D)
+        return replace(self, gamma1=gamma, pace=pace, side=side)
 
     def matching(self, other: Any) -> Self:
         """This set with an undecided gamma1 taken from the other one."""
@@ -277,7 +282,15 @@ def _first_gamma(with_gamma: Callable[[float], Constraint], wanted: float, D: Ar
     return float(np.sqrt(low * high))
 
 
-def _next_gamma(gamma: float, wanted: float, D: Array, step: int) -> float:
-    """A larger gamma where the atoms are too dense, a smaller one where they are too sparse."""
-    gain = 1.0 / (1.0 + step / 16.0)
-    return float(gamma * (max(density(D), 1e-6) / wanted) ** gain)
+def _next_gamma(
+    gamma: float, pace: float, side: int, wanted: float, D: Array
+) -> tuple[float, float, int]:
+    """A larger gamma where the atoms are too dense, a smaller one where they are too sparse.
+
+    The density may answer to gamma gently or all but jump: the pace (of log gamma) is halved
+    whenever the wanted density has been overshot, and picks up while it has not.
+    """
+    error = float(np.log(max(density(D), 1e-6) / wanted))
+    now = int(np.sign(error))
+    pace = 0.5 * pace if now * side < 0 else min(1.2 * pace, 1.0)
+    return float(gamma * np.exp(now * min(pace, abs(error)))), pace, now

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
@@ -304,6 +305,12 @@ class DictionaryLearning(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    @property
+    def sparse_components_(self) -> Any:
+        """The dictionary as a csr_array (k, m): what counts where atoms are sparse."""
+        check_is_fitted(self, "components_")
+        return sparse.csr_array(self.components_)
 
     @property
     def _n_features_out(self) -> int:

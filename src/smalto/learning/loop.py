@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from scipy import sparse
+
 from smalto.checks import (
     Array,
     Rows,
@@ -65,6 +67,11 @@ class Result:
     state: State
     history: list[Record]
     stopped: str
+
+    @property
+    def sparse_D(self) -> Any:
+        """The dictionary as a csr_array: what counts where atoms are sparse."""
+        return sparse.csr_array(self.D)
 
 
 def learn(

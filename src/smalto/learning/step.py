@@ -59,7 +59,7 @@ def step(
         if nonzeros == 0 and state.step == 0:
             warn_if_all_zero(coder, X, state.D)
     if isinstance(state.constraint, Adaptive):
-        state.constraint = state.constraint.adapted(state.D, state.step)
+        state.constraint = state.constraint.adapted(state.D)
     state.learner.update(state, n_new, n_threads)
     state.samples += n_new
     state.step += 1
