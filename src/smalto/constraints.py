@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -36,7 +35,7 @@ class Adaptive(Constraint, Protocol):
     """A constraint that settles, while learning goes on, to give a wanted density of atoms."""
 
     def begun(self, D: Array) -> Self:
-        """This constraint with a first guess, from atoms not yet projected."""
+        """This constraint with a first guess for atoms like these."""
 
     def adapted(self, D: Array) -> Self:
         """This constraint, moved towards the wanted density."""
@@ -82,7 +81,7 @@ class ElasticNetBall:
         Demand d ≥ 0.
     density : float, optional
         Instead of ``gamma``: the share of nonzero entries that the dictionary is to have. A
-        first gamma is found on the first dictionary, then it follows the density reached.
+        gamma is searched for while the dictionary is learned, from the density reached.
     """
 
     gamma: float | None = None
@@ -115,7 +114,7 @@ class ElasticNetBall:
         """This set with a first gamma, where a density is wanted."""
         if self.density is None:
             return self
-        return replace(self, gamma=_first_gamma(lambda g: replace(self, gamma=g), self.density, D))
+        return replace(self, gamma=_first_gamma(self.density, D.shape[1]))
 
     def adapted(self, D: Array) -> Self:
         """This set with its gamma moved towards the wanted density."""
@@ -182,9 +181,7 @@ class FusedLassoBall:
         """This set with a first gamma1, where a density is wanted."""
         if self.density is None:
             return self
-        return replace(
-            self, gamma1=_first_gamma(lambda g: replace(self, gamma1=g), self.density, D)
-        )
+        return replace(self, gamma1=_first_gamma(self.density, D.shape[1]))
 
     def adapted(self, D: Array) -> Self:
         """This set with its gamma1 moved towards the wanted density."""
@@ -270,16 +267,9 @@ def _known(gamma: float | None) -> float:
     return float(gamma)
 
 
-def _first_gamma(with_gamma: Callable[[float], Constraint], wanted: float, D: Array) -> float:
-    """The gamma at which the projected atoms of D have the wanted density, by bisection."""
-    low, high = 1e-4, 1e4
-    for _ in range(30):
-        middle = float(np.sqrt(low * high))
-        constraint, atoms = with_gamma(middle), D.copy()
-        for atom in atoms:
-            constraint.project(atom)
-        low, high = (middle, high) if density(atoms) > wanted else (low, middle)
-    return float(np.sqrt(low * high))
+def _first_gamma(wanted: float, n_features: int) -> float:
+    """The gamma at which both terms weigh the same in a unit atom of the wanted density."""
+    return 1.0 / float(np.sqrt(wanted * n_features))
 
 
 def _next_gamma(
