@@ -44,8 +44,7 @@ def test_learning(tmp_path):
         smalto, spams = each["methods"][:2]
         assert smalto["ratio"] == 1.0
         assert each["target"] == spams["cost"][-1] < each["first_cost"]
-        assert spams["samples"] == [512, 1024, 2048]
-        assert smalto["samples"][-1] == 2048
+        assert spams["samples"][-1] == smalto["samples"][-1] == 2048
         for entry in each["methods"]:
             lengths = {len(entry[key]) for key in ("samples", "seconds", "cost")}
             assert len(lengths) == 1

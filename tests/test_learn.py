@@ -75,7 +75,7 @@ def test_planted_dictionaries_are_recovered(noise, share):
     found = []
     for seed in range(3):
         X, D = planted(seed, n=4000, noise=noise)
-        result = learn(X, 20, Lasso(0.15), learner=Online(64), n_epochs=10, random_state=seed)
+        result = learn(X, 20, Lasso(0.15), learner=Online(64), n_epochs=20, random_state=seed)
         found.append(naive.matched(result.D, D))
     assert np.mean(found) >= share
 

@@ -17,10 +17,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-# SPAMS's idle threads wait in a loop by default, which on a machine with other work makes two
-# threads many times slower than one. It reads this when it is imported.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
 import numpy as np
 from threadpoolctl import threadpool_limits
 

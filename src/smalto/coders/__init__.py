@@ -1,8 +1,22 @@
 """Coders: the sparse coding problems, and the one door to solving them."""
 
 from smalto.coders.base import Coder
+from smalto.coders.constrained import ErrorBound, L1Ball
 from smalto.coders.encoding import encode
 from smalto.coders.lasso import Lasso
+from smalto.coders.omp import L0, OMP
 from smalto.coders.path import Path, lasso_path
+from smalto.coders.ridge import Ridge
 
-__all__ = ["Coder", "Lasso", "Path", "encode", "lasso_path"]
+__all__ = [
+    "L0",
+    "OMP",
+    "Coder",
+    "ErrorBound",
+    "L1Ball",
+    "Lasso",
+    "Path",
+    "Ridge",
+    "encode",
+    "lasso_path",
+]

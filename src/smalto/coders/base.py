@@ -43,8 +43,9 @@ def stack(parts: list[Codes]) -> Codes:
 
 
 # Codes of the rows with correlations Q = X Dᵀ (n, width) and squared norms ‖x‖² (n,),
-# starting from given codes where there are any. Called from several threads at once.
-Solver: TypeAlias = Callable[[Array, Array, Codes | None], Codes]
+# starting from given codes where there are any; the slice says which of the rows given to
+# `encode` they are, None that they are rows of a stream. Called from several threads at once.
+Solver: TypeAlias = Callable[[Array, Array, Codes | None, slice | None], Codes]
 
 
 @runtime_checkable

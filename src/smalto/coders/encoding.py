@@ -15,7 +15,8 @@ from smalto.coders.lasso import Lasso
 from smalto.kernels.statistics import fit_of_rows
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas
 
-CHUNK = 128  # rows coded as one task; never depends on the number of threads
+CHUNK = 128  # rows coded as one task, at least; at most ...
+LARGEST_CHUNK = 1024  # ... where there are many; never depends on the number of threads
 ROWS_AT_ONCE = 8192  # rows whose codes are held at once where only their cost is wanted
 BLOCK = 128  # rows of the Gram matrix computed as one task
 
@@ -69,7 +70,8 @@ def encode(
     first = None if start is None else _check_start(start, (X.shape[0], len(D)), dtype)
     with single_threaded_blas():
         coder = coder.resolve(X, D, threads)
-        coded = code_rows(X, prepare(D, coder, threads), first, threads)
+        prepared = prepare(D, coder, threads)
+        coded = code_rows(X, prepared, first, threads, numbered=True, measured=False)
     codes = coded.codes.as_csr(len(D))
     if codes.nnz == 0 and codes.shape[0]:
         warn_if_all_zero(coder, X, D)
@@ -129,17 +131,30 @@ class Coded:
     norms: Array  # ‖x‖² of each row, float64
 
 
-def code_rows(X: Rows, prepared: Prepared, start: Codes | None, n_threads: int) -> Coded:
-    """Code validated rows, chunk by chunk."""
+def code_rows(
+    X: Rows,
+    prepared: Prepared,
+    start: Codes | None,
+    n_threads: int,
+    *,
+    numbered: bool = False,
+    measured: bool = True,
+) -> Coded:
+    """Code validated rows, chunk by chunk.
+
+    ``numbered`` if they are the rows a user numbers; with ``measured`` also say how well the
+    codes fit (else ``fit`` means nothing).
+    """
     n = X.shape[0]
-    count = max(1, -(-n // CHUNK))
+    chunk = min(max(CHUNK, n // 16), LARGEST_CHUNK)
+    count = max(1, -(-n // chunk))
     parts: list[Any] = [None] * count
     fit, norms = np.empty((2, n))
     is_sparse = sparse.issparse(X)
     dtype = prepared.G.dtype
 
     def task(number: int) -> None:
-        rows = slice(number * CHUNK, min((number + 1) * CHUNK, n))
+        rows = slice(number * chunk, min((number + 1) * chunk, n))
         x = as_floats(X[rows], dtype)
         Q = np.ascontiguousarray(x @ prepared.atoms)
         if is_sparse:
@@ -154,8 +169,9 @@ def code_rows(X: Rows, prepared: Prepared, start: Codes | None, n_threads: int) 
                 start.indices[begin:end],
                 start.values[begin:end],
             )
-        codes = prepared.solve(Q, norms[rows], first)
-        fit_of_rows(prepared.G, Q, norms[rows], *codes, fit[rows])
+        codes = prepared.solve(Q, norms[rows], first, rows if numbered else None)
+        if measured:
+            fit_of_rows(prepared.G, Q, norms[rows], *codes, fit[rows])
         parts[number] = codes
 
     run_tasks(task, count, n_threads)

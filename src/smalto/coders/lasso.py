@@ -93,7 +93,7 @@ class Lasso:
         fast = exact if G.dtype == np.float32 else exact.astype(np.float32)
         lam, positive = float(self.lam), bool(self.positive)
 
-        def solve(Q: Array, norms: Array, start: Codes | None) -> Codes:
+        def solve(Q: Array, norms: Array, start: Codes | None, rows: slice | None) -> Codes:
             return _solve_rows(exact, fast, Q, lam, positive, start or _NO_START)
 
         return solve

@@ -264,7 +264,8 @@ class DictionaryLearning(
         """
         X, D, threads = self._rows_to_code(X)
         with single_threaded_blas():
-            codes = code_rows(X, prepare(D, self.coder_, threads), None, threads).codes
+            prepared = prepare(D, self.coder_, threads)
+            codes = code_rows(X, prepared, None, threads, measured=False).codes
         csr = codes.as_csr(len(D))
         return csr if self.sparse_output else csr.toarray()
 

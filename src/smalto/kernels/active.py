@@ -159,13 +159,12 @@ def largest(values, start, width, positive):
 
 
 @kernel
-def correlations(G, width, q, start, atoms, s, positive, buffer):
-    """Write ``q − Σ_i coefficient_i G[atoms_i]`` and return its largest value.
+def subtract_rows(G, width, q, start, atoms, s, buffer):
+    """Write ``q − Σ_i coefficient_i G[atoms_i]``.
 
-    Largest in magnitude, or as it stands when ``positive``, and at least 0. ``q`` is read
-    from ``start`` on; the first ``width`` numbers of the buffer receive the result, the s
-    coefficients stand behind them. Rows of G are streamed four at a time: for more than a
-    few hundred atoms they come from beyond the first cache, and order matters most.
+    ``q`` is read from ``start`` on; the first ``width`` numbers of the buffer receive the
+    result, the s coefficients stand behind them. Rows of G are streamed four at a time: for
+    more than a few hundred atoms they come from beyond the first cache, and order matters most.
     """
     step = lanes(buffer)
     i = s % 4
@@ -198,4 +197,13 @@ def correlations(G, width, q, start, atoms, s, positive, buffer):
             c = fma(a1, load(G, g1 + j), fma(a0, load(G, g0 + j), load(buffer, j)))
             store(buffer, j, fma(a3, load(G, g3 + j), fma(a2, load(G, g2 + j), c)))
         i += 4
+
+
+@kernel
+def correlations(G, width, q, start, atoms, s, positive, buffer):
+    """Write ``q − Σ_i coefficient_i G[atoms_i]`` and return its largest value.
+
+    Largest in magnitude, or as it stands when ``positive``, and at least 0.
+    """
+    subtract_rows(G, width, q, start, atoms, s, buffer)
     return largest(buffer, 0, width, positive)

@@ -32,7 +32,7 @@ from numba.extending import (
 WIDTH = 64  # bytes in a vector
 
 __all__ = [
-    "above", "fma", "hmax", "hsum", "lanes", "load", "lowest_bit", "splat", "store", "vabs",
+    "above", "fma", "hmax", "hsum", "lanes", "load", "lowest_bit", "ratio", "splat", "store", "vabs",
     "vmax", "zero",
 ]  # fmt: skip
 
@@ -152,6 +152,16 @@ def vmax(typingctx, x, y):
 
 
 @intrinsic
+def ratio(typingctx, x, y):
+    """``x / y``, lane by lane, to a few units in the last place: for comparisons."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fdiv(*args, flags=("arcp", "afn", "contract"))
+
+    return x(x, x), codegen
+
+
+@intrinsic
 def hsum(typingctx, x):
     """The sum of the lanes, as a tree."""
 
@@ -238,6 +248,9 @@ if config.DISABLE_JIT:
 
     def fma(x, y, z):
         return x * y + z
+
+    def ratio(x, y):
+        return x / y
 
     vabs, vmax, hsum, hmax = np.abs, np.maximum, np.sum, np.max
 

@@ -1,0 +1,210 @@
+"""Sparse coding with a constraint in place of the penalty: an ℓ1 radius, or an error bound."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows
+from smalto.coders.base import Coder, Codes, Solver
+from smalto.coders.per_signal import Setting, as_setting, check_length, of_rows
+from smalto.kernels.active import make_active_set
+from smalto.kernels.constrained import LEFT, NO_ROOM, constrained_rows
+from smalto.kernels.lars import AT_ERROR, AT_RADIUS, DEPENDENT, lars_rows
+from smalto.kernels.lasso import DEPENDENT_32, elastic_net_of_rows
+
+
+@dataclass(frozen=True)
+class L1Ball:
+    """``min_α ½‖x − αD‖²  s.t. ‖α‖₁ ≤ radius`` (ℓ′ of Section 5.1).
+
+    Solved exactly, to rounding, by an active-set method on the Gram matrix. As a cost it
+    counts the fit alone: the constraint holds.
+
+    Parameters
+    ----------
+    radius : float or array (n,)
+        Bound on the ℓ1 norm of a code; one for all signals, or (for ``encode``) one each.
+    positive : bool, default False
+        Demand α ≥ 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import encode
+    >>> from smalto.coders import L1Ball
+    >>> encode(np.array([[3.0, 1.0]]), np.eye(2), L1Ball(2.5)).toarray()
+    array([[2.25, 0.25]])
+    """
+
+    radius: Any
+    positive: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", as_setting("radius", self.radius, low=0))
+
+    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> L1Ball:
+        """This problem: nothing in it depends on data."""
+        check_length("radius", self.radius, X)
+        return self
+
+    def fixed(self) -> L1Ball:
+        """This problem: nothing in it is decided again."""
+        return self
+
+    def matching(self, other: Coder) -> Coder:
+        """This problem: nothing in it is undecided."""
+        return self
+
+    def solver(self, G: Array) -> Solver:
+        """How to code over a dictionary with Gram matrix G."""
+        return _solver(AT_RADIUS, "radius", self.radius, G, self.positive)
+
+    def penalty(self, codes: Any) -> Array:
+        """Zero for each row of codes."""
+        return np.zeros(codes.shape[0])
+
+
+@dataclass(frozen=True)
+class ErrorBound:
+    """``min_α ‖α‖₁  s.t. ‖x − αD‖² ≤ eps`` (ℓ″ of Section 5.1).
+
+    Solved exactly, to rounding, by an active-set method on the Gram matrix. A signal with
+    ``‖x‖² ≤ eps`` has the zero code. Where no code has an error as small as ``eps`` the code
+    is the one of least squares in which the path of the lasso ends, and ``encode`` says how
+    many signals that befell. As a cost it counts fit plus ``‖α‖₁``.
+
+    Parameters
+    ----------
+    eps : float or array (n,)
+        Bound on the squared norm of a residual; one for all signals, or (for ``encode``)
+        one each.
+    positive : bool, default False
+        Demand α ≥ 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import encode
+    >>> from smalto.coders import ErrorBound
+    >>> encode(np.array([[3.0, 1.0]]), np.eye(2), ErrorBound(2.0)).toarray()
+    array([[2., 0.]])
+    """
+
+    eps: Any
+    positive: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", as_setting("eps", self.eps, low=0))
+
+    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> ErrorBound:
+        """This problem: nothing in it depends on data."""
+        check_length("eps", self.eps, X)
+        return self
+
+    def fixed(self) -> ErrorBound:
+        """This problem: nothing in it is decided again."""
+        return self
+
+    def matching(self, other: Coder) -> Coder:
+        """This problem: nothing in it is undecided."""
+        return self
+
+    def solver(self, G: Array) -> Solver:
+        """How to code over a dictionary with Gram matrix G."""
+        return _solver(AT_ERROR, "eps", self.eps, G, self.positive)
+
+    def penalty(self, codes: Any) -> Array:
+        """``‖α‖₁`` of each row of codes."""
+        codes = sparse.csr_array(codes)
+        out = np.empty(codes.shape[0])
+        elastic_net_of_rows(codes.indptr, codes.data, 1.0, 0.0, out)
+        return out
+
+
+def _solver(stop: int, name: str, setting: Setting, G: Array, positive: bool) -> Solver:
+    exact = G.reshape(-1)
+    # For float64 the search runs on a float32 copy, then the end is made exact.
+    fast = exact if G.dtype == np.float32 else exact.astype(np.float32)
+
+    @cache
+    def double() -> Array:
+        return exact.astype(np.float64, copy=False)
+
+    def solve(Q: Array, norms: Array, start: Codes | None, rows: slice | None) -> Codes:
+        bounds = of_rows(name, setting, rows, len(Q))
+        return _solve_rows(stop, exact, fast, double, Q, norms, bounds, bool(positive))
+
+    return solve
+
+
+def _solve_rows(
+    stop: int, G: Array, fast: Array, double: Callable[[], Array], Q: Array, norms: Array,
+    bounds: Array, positive: bool,
+) -> Codes:  # fmt: skip
+    """Run the kernels over all rows, with more room whenever they ask for it."""
+    n, width = Q.shape
+    dtype = Q.dtype
+    room = min(128, width)
+    indptr = np.zeros(n + 1, np.int64)
+    indices = np.empty(n * min(64, width) + room, np.int32)
+    values = np.empty(indices.size, dtype)
+    used, fast_q = np.zeros(width, np.bool_), np.empty(width, np.float32)
+    work, atoms = make_active_set(room)
+    row, left = 0, False  # whether this row is left to the homotopy
+    while row < n:
+        if left:
+            end = follow_rows(
+                stop, double(), Q, row, row + 1, bounds, norms, positive, work, atoms, indptr,
+                indices, values,
+            )  # fmt: skip
+            left = full = end == row
+            row = end
+        else:
+            c, fast_c = np.empty(width + room, dtype), np.empty(width + room, np.float32)
+            why, row = constrained_rows(
+                G, fast, Q, row, stop, bounds, norms, positive, work, atoms, used, c, fast_c,
+                fast_q, indptr, indices, values,
+            )  # fmt: skip
+            left, full = why == LEFT, why == NO_ROOM
+        if full and indptr[row] + room > indices.size:
+            more = indices.size + room
+            indices = np.concatenate([indices, np.empty(more, np.int32)])
+            values = np.concatenate([values, np.empty(more, dtype)])
+        elif full:
+            room = min(2 * room, width)
+            work, atoms = make_active_set(room)
+    return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
+
+
+def follow_rows(
+    stop: int, G: Array, Q: Array, row: int, last: int, bounds: Array, norms: Array,
+    positive: bool, work: Array, atoms: Array, indptr: Array, indices: Array, values: Array,
+) -> int:  # fmt: skip
+    """Code the rows from ``row`` to ``last`` by the homotopy; the first one not done."""
+    width = Q.shape[1]
+    tolerance, tiny = (DEPENDENT_32, 1e-6) if Q.dtype == np.float32 else (DEPENDENT, 1e-13)
+    end: int = lars_rows(
+        G, Q.astype(np.float64, copy=False), row, last, width, stop, bounds, norms, positive,
+        tolerance, tiny, work, atoms, np.zeros(width, np.int8), np.empty(width + atoms.size),
+        np.empty(width + atoms.size), np.zeros(width), indptr, indices, values,
+    )  # fmt: skip
+    return end
+
+
+def warn_if_out_of_reach(eps: Setting, fit: Array, norms: Array, dtype: Any) -> None:
+    """Say once for how many signals no code over the dictionary is within ``eps``."""
+    rounding = 1e-5 if dtype == np.float32 else 1e-10
+    count = int(np.count_nonzero(2.0 * fit > np.asarray(eps) + rounding * norms))
+    if count:
+        message = (
+            f"eps is out of reach for {count} of {len(fit)} signals: no code has an error that "
+            "small, so theirs is the one of least squares"
+        )
+        warnings.warn(message, UserWarning, stacklevel=3)

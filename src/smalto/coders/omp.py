@@ -1,0 +1,222 @@
+"""Greedy coders: orthogonal matching pursuit, and a price for each nonzero."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows, check_number
+from smalto.coders.base import Coder, Codes, Solver
+from smalto.coders.per_signal import as_setting, check_length, of_rows
+from smalto.kernels.active import make_active_set
+from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64
+from smalto.kernels.omp import omp_rows
+
+
+@dataclass(frozen=True)
+class OMP:
+    """``min_α ½‖x − αD‖²  s.t. ‖α‖₀ ≤ nonzeros``, or until ``‖x − αD‖² ≤ eps``, greedily.
+
+    Orthogonal matching pursuit: one atom joins at a time, and all coefficients are fitted
+    anew. The problem is NP-hard; this is a heuristic for it (Section 5.1 of the paper), exact
+    for orthogonal atoms. As a cost it counts the fit.
+
+    Parameters
+    ----------
+    nonzeros : int or array of int (n,), optional
+        How many nonzeros a code may have; one for all signals, or (for ``encode``) one each.
+        More than there are atoms or features is as good as that many, and is said so.
+    eps : float or array (n,), optional
+        Stop where the squared norm of the residual is at most this. With both limits, the
+        one that is met first stops.
+    positive : bool, default False
+        Demand α ≥ 0: coefficients are fitted under that constraint, and atoms may leave.
+    look_ahead : bool, default True
+        Which atom joins: the one with which the error, all coefficients fitted anew, is
+        smallest (order-recursive matching pursuit), or the one most correlated with the
+        residual (the textbook's). The first gives smaller errors at no more time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import encode
+    >>> from smalto.coders import OMP
+    >>> encode(np.array([[3.0, -1.0, 2.0]]), np.eye(3), OMP(nonzeros=2)).toarray()
+    array([[3., 0., 2.]])
+    """
+
+    nonzeros: Any = None
+    eps: Any = None
+    positive: bool = False
+    look_ahead: bool = True
+
+    def __post_init__(self) -> None:
+        if self.nonzeros is None and self.eps is None:
+            message = "OMP needs a limit: give nonzeros, eps or both"
+            raise ValueError(message)
+        if self.nonzeros is not None:
+            nonzeros = as_setting("nonzeros", self.nonzeros, low=0, integer=True)
+            object.__setattr__(self, "nonzeros", nonzeros)
+        if self.eps is not None:
+            object.__setattr__(self, "eps", as_setting("eps", self.eps, low=0))
+
+    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> OMP:
+        """This problem with no more nonzeros than there are atoms or features."""
+        check_length("nonzeros", self.nonzeros, X)
+        check_length("eps", self.eps, X)
+        if self.nonzeros is None:
+            return self
+        most, asked = min(D.shape), int(np.max(self.nonzeros, initial=0))
+        if asked <= most:
+            return self
+        message = (
+            f"nonzeros={asked} is more than the {D.shape[0]} atoms of {D.shape[1]} features "
+            f"allow: {most} is used"
+        )
+        warnings.warn(message, UserWarning, stacklevel=3)
+        if isinstance(self.nonzeros, tuple):
+            return replace(self, nonzeros=tuple(min(count, most) for count in self.nonzeros))
+        return replace(self, nonzeros=most)
+
+    def fixed(self) -> OMP:
+        """This problem: nothing in it is decided again."""
+        return self
+
+    def matching(self, other: Coder) -> Coder:
+        """This problem: nothing in it is undecided."""
+        return self
+
+    def solver(self, G: Array) -> Solver:
+        """How to code over a dictionary with Gram matrix G."""
+        greedy = _Greedy(G, bool(self.positive), bool(self.look_ahead))
+
+        def solve(Q: Array, norms: Array, start: Codes | None, rows: slice | None) -> Codes:
+            limits = np.full(len(Q), len(G), np.int64)
+            if self.nonzeros is not None:
+                limits = of_rows("nonzeros", self.nonzeros, rows, len(Q)).astype(np.int64)
+            eps = np.zeros(len(Q)) if self.eps is None else of_rows("eps", self.eps, rows, len(Q))
+            return greedy.solve(Q, norms, limits, eps, 0.0)
+
+        return solve
+
+    def penalty(self, codes: Any) -> Array:
+        """Zero for each row of codes."""
+        return np.zeros(codes.shape[0])
+
+
+@dataclass(frozen=True)
+class L0:
+    """``min_α ½‖x − αD‖² + lam ‖α‖₀``, greedily.
+
+    Atoms join one at a time, the one that lowers the error the most with all coefficients
+    fitted anew, as long as one is worth its price: at the end no single further atom lowers
+    the cost. A heuristic for an NP-hard problem, exact for orthogonal atoms.
+
+    Parameters
+    ----------
+    lam : float
+        The price of a nonzero.
+    positive : bool, default False
+        Demand α ≥ 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import encode
+    >>> from smalto.coders import L0
+    >>> encode(np.array([[3.0, -1.0, 2.0]]), np.eye(3), L0(lam=1.0)).toarray()
+    array([[3., 0., 2.]])
+    """
+
+    lam: float
+    positive: bool = False
+
+    def __post_init__(self) -> None:
+        check_number("lam", self.lam, low=0)
+        if not np.isfinite(self.lam):
+            message = f"lam must be finite, got {self.lam}"
+            raise ValueError(message)
+
+    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> L0:
+        """This problem: nothing in it depends on data."""
+        return self
+
+    def fixed(self) -> L0:
+        """This problem: nothing in it is decided again."""
+        return self
+
+    def matching(self, other: Coder) -> Coder:
+        """This problem: nothing in it is undecided."""
+        return self
+
+    def solver(self, G: Array) -> Solver:
+        """How to code over a dictionary with Gram matrix G."""
+        greedy = _Greedy(G, bool(self.positive), True)
+        lam = float(self.lam)
+
+        def solve(Q: Array, norms: Array, start: Codes | None, rows: slice | None) -> Codes:
+            limits = np.full(len(Q), len(G), np.int64)
+            return greedy.solve(Q, norms, limits, np.zeros(len(Q)), 2.0 * lam)
+
+        return solve
+
+    def penalty(self, codes: Any) -> Array:
+        """``lam ‖α‖₀`` of each row of codes."""
+        codes = sparse.csr_array(codes)
+        counts = np.bincount(
+            np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr)),
+            weights=codes.data != 0, minlength=codes.shape[0],
+        )  # fmt: skip
+        return np.asarray(float(self.lam) * counts)
+
+
+class _Greedy:
+    """The kernel over a dictionary with Gram matrix G."""
+
+    def __init__(self, G: Array, positive: bool, look_ahead: bool) -> None:
+        self.G = G.reshape(-1)
+        self.fast = self.G.astype(np.float32, copy=False)
+        self.positive, self.look_ahead = positive, look_ahead
+        self.tolerance = DEPENDENT_32 if G.dtype == np.float32 else DEPENDENT_64
+        norms = np.diagonal(G)
+        own = np.where(norms > 0, norms, np.inf)
+        self.limits = (
+            own.astype(G.dtype), (self.tolerance * own).astype(G.dtype),
+            own.astype(np.float32), (DEPENDENT_32 * own).astype(np.float32),
+        )  # fmt: skip
+
+    def solve(self, Q: Array, norms: Array, limits: Array, eps: Array, gain: float) -> Codes:
+        """Run the kernel over all rows, with more room whenever it asks for it."""
+        n, width = Q.shape
+        dtype = Q.dtype
+        most = min(int(limits.max(initial=0)), width)
+        room = min(128, max(most, 1))
+        indptr = np.zeros(n + 1, np.int64)
+        indices = np.empty(n * min(64, room) + room, np.int32)
+        values = np.empty(indices.size, dtype)
+        used = np.zeros(width, np.bool_)
+        zeros, fast_zeros = np.zeros(width, dtype), np.zeros(width, np.float32)
+        left, score = np.empty((2, width), dtype)
+        fast_left, fast_score, fast_q = np.empty((3, width), np.float32)
+        row = 0
+        while True:
+            work, atoms = make_active_set(room)
+            c, h = np.empty((2, width + room), dtype)
+            fast_c, fast_h = np.empty((2, width + room), np.float32)
+            row = omp_rows(
+                self.G, self.fast, Q, row, norms, limits, eps, gain, self.positive,
+                self.look_ahead, *self.limits, work, atoms, used, zeros, h, c, left, score,
+                fast_zeros, fast_h, fast_c, fast_left, fast_score, fast_q, self.tolerance, indptr, indices, values,
+            )  # fmt: skip
+            if row == n:
+                return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
+            if indptr[row] + room > indices.size:
+                more = indices.size + room
+                indices = np.concatenate([indices, np.empty(more, np.int32)])
+                values = np.concatenate([values, np.empty(more, dtype)])
+            else:
+                room = min(2 * room, width)

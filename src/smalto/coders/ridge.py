@@ -1,0 +1,97 @@
+"""Ridge regression: dense codes, in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from smalto.checks import Array, Rows, check_number
+from smalto.coders.base import Coder, Codes, Solver
+from smalto.kernels.lasso import elastic_net_of_rows
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """``min_α ½‖x − αD‖² + lam/2 ‖α‖²``: dense codes ``α = x Dᵀ (D Dᵀ + lam I)⁻¹``.
+
+    One Cholesky factorisation per dictionary, in float64. Codes are CSR arrays in which
+    every entry is stored (those of zero atoms aside).
+
+    Parameters
+    ----------
+    lam : float
+        Weight of the squared norm of the code, above zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import encode
+    >>> from smalto.coders import Ridge
+    >>> encode(np.array([[3.0, 1.0]]), np.eye(2), Ridge(lam=1.0)).toarray()
+    array([[1.5, 0.5]])
+    """
+
+    lam: float
+
+    def __post_init__(self) -> None:
+        check_number("lam", self.lam, low=0, strict=True)
+        if not np.isfinite(self.lam):
+            message = f"lam must be finite, got {self.lam}"
+            raise ValueError(message)
+
+    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Ridge:
+        """This problem: nothing in it depends on data."""
+        return self
+
+    def fixed(self) -> Ridge:
+        """This problem: nothing in it is decided again."""
+        return self
+
+    def matching(self, other: Coder) -> Coder:
+        """This problem: nothing in it is undecided."""
+        return self
+
+    def solver(self, G: Array) -> Solver:
+        """How to code over a dictionary with Gram matrix G."""
+        used = np.flatnonzero(np.diagonal(G) > 0).astype(np.int32)  # padding and zero atoms: 0
+        shifted = G[np.ix_(used, used)].astype(np.float64)
+        shifted[np.diag_indices(len(used))] += float(self.lam)
+        factor = _factor(shifted, float(self.lam))
+
+        def solve(Q: Array, norms: Array, start: Codes | None, rows: slice | None) -> Codes:
+            n, count = len(Q), len(used)
+            codes = np.zeros((n, count))
+            if codes.size:
+                codes = linalg.cho_solve(factor, Q[:, used].T.astype(np.float64)).T
+            return Codes(
+                np.arange(0, n * count + 1, max(count, 1), dtype=np.int64)
+                if count else np.zeros(n + 1, np.int64),
+                np.tile(used, n),
+                np.ascontiguousarray(codes, dtype=Q.dtype).reshape(-1),
+            )  # fmt: skip
+
+        return solve
+
+    def penalty(self, codes: Any) -> Array:
+        """``lam/2 ‖α‖²`` of each row of codes."""
+        codes = sparse.csr_array(codes)
+        out = np.empty(codes.shape[0])
+        elastic_net_of_rows(codes.indptr, codes.data, 0.0, float(self.lam), out)
+        return out
+
+
+def _factor(shifted: Array, lam: float) -> Any:
+    """Cholesky factor of ``G + lam I``; rounding in G may ask for a little more than lam."""
+    if not len(shifted):
+        return None
+    diagonal = np.diag_indices(len(shifted))
+    more = max(lam, 1e-15 * float(shifted[diagonal].max()))
+    while True:
+        try:
+            return linalg.cho_factor(shifted, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            shifted[diagonal] += more
+            more *= 10.0

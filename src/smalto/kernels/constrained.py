@@ -1,0 +1,200 @@
+"""The exact active-set method for an ℓ1 radius or a bound on the error, on the Gram matrix.
+
+Solves ℓ′ and ℓ″ of Section 5.1, for one signal x each:
+
+- ``min_α ½‖x − αD‖²  s.t. ‖α‖₁ ≤ T``,
+- ``min_α ‖α‖₁  s.t. ‖x − αD‖² ≤ ε``.
+
+Both have the solution of a lasso whose λ is not known beforehand. On an active set with known
+signs that λ has a closed form: with ``y = L⁻¹q`` and ``z = L⁻¹ sign`` (`active.py`),
+
+    ‖α‖₁ = yᵀz − λ‖z‖²  and  ‖x − αD‖² = ‖x‖² − ‖y‖² + λ²‖z‖².
+
+So the method is that of `lasso.py` (several atoms join, walk to the optimum on the active set,
+let atoms leave, refresh the correlations), with λ set anew whenever the active set has
+changed. While the bound cannot be met yet on the few atoms that are active, λ falls by a
+share in each round. Where λ would have to be tiny (the bound is out of reach or nearly so),
+and where rounding keeps the method from ending, the signal is left to the homotopy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smalto.kernels.active import (
+    CODE,
+    GATHERED,
+    INVERSE,
+    LANES,
+    SIGN,
+    TARGET,
+    capacity,
+    correlations,
+    largest,
+)
+from smalto.kernels.jit import kernel
+from smalto.kernels.lars import AT_ERROR, AT_RADIUS
+from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64
+from smalto.kernels.lasso import _active_gap as active_gap
+from smalto.kernels.lasso import _join as join
+from smalto.kernels.lasso import _rebuild as rebuild
+from smalto.kernels.lasso import _refine as refine
+from smalto.kernels.lasso import _walk as walk
+from smalto.kernels.lasso import _write_sorted as write_sorted
+from smalto.kernels.simd import fma, hsum, load, splat, store
+
+FALL = 0.5  # by which λ falls in a round while the bound cannot be met
+END = 1e-3  # share of the largest correlation below which λ is not looked for here
+
+# Why a row stopped.
+DONE, NO_ROOM, LEFT = 0, 1, 2
+
+
+@kernel
+def _aim(stop, bound, norm, lam, least, work, atoms, s):
+    """Move the target of the active set from λ to the one that meets the bound.
+
+    Returns the new λ, and whether it is that one: it is at least ``least``.
+    """
+    stride = atoms.size
+    inverse, target = INVERSE * stride, TARGET * stride
+    sign, direction = SIGN * stride, GATHERED * stride
+    z = inverse + s * stride  # the scratch row
+    zz, yz, yy = 0.0, 0.0, 0.0
+    for i in range(s):
+        row = inverse + i * stride
+        total = load(work, row) * load(work, sign)
+        for o in range(LANES, i + 1, LANES):
+            total = fma(load(work, row + o), load(work, sign + o), total)
+        inner = hsum(total)
+        work[z + i] = inner
+        y = work[i] + lam * inner
+        zz += inner * inner
+        yz += y * inner
+        yy += y * y
+    wanted = -1.0
+    if s > 0:
+        if stop == AT_RADIUS:
+            wanted = (yz - bound) / zz
+        elif norm - yy < bound:
+            wanted = np.sqrt((bound - (norm - yy)) / zz)
+    new = max(wanted, least)
+    shift = lam - new
+    for i in range(s):
+        work[i] += shift * work[z + i]
+    by = splat(shift)
+    for o in range(0, s, LANES):
+        total = splat(0.0)
+        row = inverse + o * stride + o
+        for i in range(o, s):
+            total = fma(splat(work[z + i]), load(work, row), total)
+            row += stride
+        store(work, direction + o, total)
+        store(work, target + o, fma(by, total, load(work, target + o)))
+    return new, wanted >= least
+
+
+@kernel
+def _settle(stop, bound, norm, lam, least, work, atoms, s, used):
+    """Set λ and walk to the optimum, until no atom leaves; (atoms, λ, bound met, moved)."""
+    moved = False
+    while True:
+        lam, met = _aim(stop, bound, norm, lam, least, work, atoms, s)
+        left, changed = walk(work, atoms, s, False, used)
+        moved |= changed
+        if left == s or left == 0:
+            return left, lam, met, moved
+        s = left
+
+
+@kernel
+def _descend(stop, bound, norm, G, q, start, fast_G, fast_q, fast_start, c, width, lam, least, met,
+             positive, work, atoms, s, used, scale, tolerance):  # fmt: skip
+    """Rounds of join, settle, refresh, until optimal; (why, atoms, λ, the least λ, bound met).
+
+    As in the lasso, the factor reads ``G`` and the passes ``fast_G``.
+    """
+    code = CODE * atoms.size
+    allowed = 64.0 * np.float64(np.finfo(c.dtype).eps) * scale
+    repairs = 0
+    for _ in range(64 + 4 * width):
+        for i in range(s):
+            c[width + i] = work[code + i]
+        top = np.float64(correlations(fast_G, width, fast_q, fast_start, atoms, s, positive, c))
+        lower = not met and least > 0.0
+        if lower:
+            least *= FALL
+            if least < END * scale:
+                if stop == AT_ERROR:
+                    return LEFT, s, lam, least, met
+                least = 0.0
+        if top > lam + allowed:
+            if s == capacity(work, atoms) and s < width:
+                return NO_ROOM, s, lam, least, met
+            s, joined, swapped = join(
+                G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolerance
+            )
+            if joined or lower:
+                s, lam, met, moved = _settle(stop, bound, norm, lam, least, work, atoms, s, used)
+                if moved or swapped:
+                    continue
+        elif lower:
+            s, lam, met, _ = _settle(stop, bound, norm, lam, least, work, atoms, s, used)
+            continue
+        elif active_gap(c, lam, work, atoms, s) <= allowed:
+            return DONE, s, lam, least, met
+        # Rounding keeps it from the optimum.
+        if repairs == 3:
+            return LEFT, s, lam, least, met
+        if repairs == 0:
+            s = rebuild(G, width, q, start, lam, work, atoms, s, used, tolerance)
+        else:
+            active_gap(c, lam, work, atoms, s)
+            refine(work, atoms, s)
+        s, lam, met, _ = _settle(stop, bound, norm, lam, least, work, atoms, s, used)
+        repairs += 1
+    return LEFT, s, lam, least, met
+
+
+@kernel
+def constrained_rows(G, fast_G, Q, row, stop, bounds, norms, positive, work, atoms, used, c, fast_c,
+                     fast_q, out_ptr, out_atoms, out_codes):  # fmt: skip
+    """Code the rows of Q from ``row`` on, each to its own bound; (why it stops, at which row).
+
+    Arrays as in `lasso_rows`. `NO_ROOM`: the active set or the output is too small;
+    `LEFT`: this row is one for the homotopy.
+    """
+    n, width = Q.shape
+    q = Q.reshape(-1)
+    two_stages = fast_G.itemsize != G.itemsize
+    tolerance = DEPENDENT_64 if G.itemsize == 8 else DEPENDENT_32
+    while row < n:
+        position = out_ptr[row]
+        if position + capacity(work, atoms) > out_atoms.size:
+            return NO_ROOM, row
+        start = row * width
+        bound, norm = bounds[row], norms[row]
+        scale = np.float64(largest(q, start, width, positive))
+        zero = scale == 0.0 or (bound <= 0.0 if stop == AT_RADIUS else norm <= bound)
+        why, s = DONE, 0
+        lam, met = FALL * scale, False
+        least = lam
+        if two_stages and not zero:
+            for j in range(width):
+                fast_q[j] = q[start + j]
+            why, s, lam, least, met = _descend(
+                stop, bound, norm, G, q, start, fast_G, fast_q, 0, fast_c, width, lam, least, met,
+                positive, work, atoms, s, used, scale, tolerance,
+            )  # fmt: skip
+        if why == DONE and not zero:
+            why, s, lam, least, met = _descend(
+                stop, bound, norm, G, q, start, G, q, start, c, width, lam, least, met,
+                positive, work, atoms, s, used, scale, tolerance,
+            )  # fmt: skip
+        if why != DONE:
+            used[:] = False
+            return why, row
+        write_sorted(work, atoms, s, used, out_atoms, out_codes, position)
+        out_ptr[row + 1] = position + s
+        row += 1
+    return DONE, row
