@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -196,15 +195,3 @@ def follow_rows(
         np.empty(width + atoms.size), np.zeros(width), indptr, indices, values,
     )  # fmt: skip
     return end
-
-
-def warn_if_out_of_reach(eps: Setting, fit: Array, norms: Array, dtype: Any) -> None:
-    """Say once for how many signals no code over the dictionary is within ``eps``."""
-    rounding = 1e-5 if dtype == np.float32 else 1e-10
-    count = int(np.count_nonzero(2.0 * fit > np.asarray(eps) + rounding * norms))
-    if count:
-        message = (
-            f"eps is out of reach for {count} of {len(fit)} signals: no code has an error that "
-            "small, so theirs is the one of least squares"
-        )
-        warnings.warn(message, UserWarning, stacklevel=3)

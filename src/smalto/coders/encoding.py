@@ -11,7 +11,9 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, as_dictionary, as_floats, as_rows, check_finite, float_dtype
 from smalto.coders.base import PADDING, Coder, Codes, Solver, stack
+from smalto.coders.constrained import ErrorBound
 from smalto.coders.lasso import Lasso
+from smalto.coders.omp import OMP
 from smalto.kernels.statistics import fit_of_rows
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas
 
@@ -71,10 +73,13 @@ def encode(
     with single_threaded_blas():
         coder = coder.resolve(X, D, threads)
         prepared = prepare(D, coder, threads)
-        coded = code_rows(X, prepared, first, threads, numbered=True, measured=False)
+        eps = _error_bound(coder)
+        coded = code_rows(X, prepared, first, threads, numbered=True, measured=eps is not None)
     codes = coded.codes.as_csr(len(D))
     if codes.nnz == 0 and codes.shape[0]:
         warn_if_all_zero(coder, X, D)
+    if eps is not None:
+        warn_if_out_of_reach(eps, coded, dtype)
     return codes
 
 
@@ -211,5 +216,24 @@ def warn_if_all_zero(coder: Coder, X: Rows, D: Array) -> None:
         message = (
             f"every code is zero: lam={coder.lam:.3g} is at least the largest correlation of a "
             f"signal with an atom, {largest:.3g}. Try lam={0.1 * largest:.2g}, or nonzeros=10"
+        )
+        warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def _error_bound(coder: Coder) -> Array | None:
+    """The bound on ‖x − αD‖² that a coder promises to meet wherever it can be met."""
+    if isinstance(coder, ErrorBound) or (isinstance(coder, OMP) and coder.nonzeros is None):
+        return np.asarray(coder.eps, np.float64)
+    return None
+
+
+def warn_if_out_of_reach(eps: Array, coded: Coded, dtype: np.dtype[Any]) -> None:
+    """Say for how many signals no code over the dictionary was found within the bound."""
+    rounding = 1e-5 if dtype == np.float32 else 1e-10
+    count = int(np.count_nonzero(2.0 * coded.fit > eps + rounding * coded.norms))
+    if count:
+        message = (
+            f"eps is out of reach for {count} of {len(coded.fit)} signals: their codes are those "
+            "of least squares"
         )
         warnings.warn(message, UserWarning, stacklevel=3)

@@ -188,7 +188,7 @@ def subtract_rows(G, width, q, start, atoms, s, buffer):
         for j in range(0, width, step):
             c = fma(a1, load(G, g1 + j), fma(a0, load(G, g0 + j), load(q, start + j)))
             store(buffer, j, fma(a2, load(G, g2 + j), c))
-    while i < s:
+    if (s - i) % 8 != 0:
         a0, g0 = splat(-buffer[width + i]), atoms[i] * width
         a1, g1 = splat(-buffer[width + i + 1]), atoms[i + 1] * width
         a2, g2 = splat(-buffer[width + i + 2]), atoms[i + 2] * width
@@ -206,4 +206,19 @@ def correlations(G, width, q, start, atoms, s, positive, buffer):
     Largest in magnitude, or as it stands when ``positive``, and at least 0.
     """
     subtract_rows(G, width, q, start, atoms, s, buffer)
+    while i < s:
+        a0, g0 = splat(-buffer[width + i]), atoms[i] * width
+        a1, g1 = splat(-buffer[width + i + 1]), atoms[i + 1] * width
+        a2, g2 = splat(-buffer[width + i + 2]), atoms[i + 2] * width
+        a3, g3 = splat(-buffer[width + i + 3]), atoms[i + 3] * width
+        a4, g4 = splat(-buffer[width + i + 4]), atoms[i + 4] * width
+        a5, g5 = splat(-buffer[width + i + 5]), atoms[i + 5] * width
+        a6, g6 = splat(-buffer[width + i + 6]), atoms[i + 6] * width
+        a7, g7 = splat(-buffer[width + i + 7]), atoms[i + 7] * width
+        for j in range(0, width, step):
+            c = fma(a1, load(G, g1 + j), fma(a0, load(G, g0 + j), load(buffer, j)))
+            c = fma(a3, load(G, g3 + j), fma(a2, load(G, g2 + j), c))
+            c = fma(a5, load(G, g5 + j), fma(a4, load(G, g4 + j), c))
+            store(buffer, j, fma(a7, load(G, g7 + j), fma(a6, load(G, g6 + j), c)))
+        i += 8
     return largest(buffer, 0, width, positive)

@@ -31,6 +31,7 @@ from smalto.kernels.active import (
     capacity,
     correlations,
     largest,
+    remove,
 )
 from smalto.kernels.jit import kernel
 from smalto.kernels.lars import AT_ERROR, AT_RADIUS
@@ -39,11 +40,11 @@ from smalto.kernels.lasso import _active_gap as active_gap
 from smalto.kernels.lasso import _join as join
 from smalto.kernels.lasso import _rebuild as rebuild
 from smalto.kernels.lasso import _refine as refine
-from smalto.kernels.lasso import _walk as walk
 from smalto.kernels.lasso import _write_sorted as write_sorted
 from smalto.kernels.simd import fma, hsum, load, splat, store
 
-FALL = 0.5  # by which λ falls in a round while the bound cannot be met
+FALL = 0.5  # by which λ falls while the bound cannot be met ...
+NEAR = 1.5  # ... in a round in which no correlation exceeds it by more than this
 END = 1e-3  # share of the largest correlation below which λ is not looked for here
 
 # Why a row stopped.
@@ -96,15 +97,35 @@ def _aim(stop, bound, norm, lam, least, work, atoms, s):
 
 @kernel
 def _settle(stop, bound, norm, lam, least, work, atoms, s, used):
-    """Set λ and walk to the optimum, until no atom leaves; (atoms, λ, bound met, moved)."""
+    """Walk to the optimum on the active set; (atoms left, λ, whether the bound is met, moved).
+
+    Where a coefficient reaches zero its atom leaves, and λ is set anew for those that stay:
+    so a code that meets the bound never ceases to.
+    """
+    stride = atoms.size
+    code, target, sign = CODE * stride, TARGET * stride, SIGN * stride
     moved = False
     while True:
         lam, met = _aim(stop, bound, norm, lam, least, work, atoms, s)
-        left, changed = walk(work, atoms, s, False, used)
-        moved |= changed
-        if left == s or left == 0:
-            return left, lam, met, moved
-        s = left
+        step, p = 1.0, -1
+        for i in range(s):
+            if work[target + i] * work[sign + i] <= 0.0:
+                now = work[code + i]
+                reach = now / (now - work[target + i]) if now != 0.0 else 0.0
+                if p < 0 or reach < step:
+                    step, p = reach, i
+        if p < 0:
+            for i in range(s):
+                moved |= work[code + i] != work[target + i]
+                work[code + i] = work[target + i]
+            return s, lam, met, moved
+        if step > 0.0:
+            moved = True
+            for i in range(s):
+                work[code + i] += step * (work[target + i] - work[code + i])
+        used[atoms[p]] = False
+        remove(work, atoms, s, p)
+        s -= 1
 
 
 @kernel
@@ -121,7 +142,7 @@ def _descend(stop, bound, norm, G, q, start, fast_G, fast_q, fast_start, c, widt
         for i in range(s):
             c[width + i] = work[code + i]
         top = np.float64(correlations(fast_G, width, fast_q, fast_start, atoms, s, positive, c))
-        lower = not met and least > 0.0
+        lower = not met and least > 0.0 and top <= NEAR * lam
         if lower:
             least *= FALL
             if least < END * scale:
@@ -145,7 +166,7 @@ def _descend(stop, bound, norm, G, q, start, fast_G, fast_q, fast_start, c, widt
             return DONE, s, lam, least, met
         # Rounding keeps it from the optimum.
         if repairs == 3:
-            return LEFT, s, lam, least, met
+            return (DONE if met else LEFT), s, lam, least, met
         if repairs == 0:
             s = rebuild(G, width, q, start, lam, work, atoms, s, used, tolerance)
         else:

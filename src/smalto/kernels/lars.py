@@ -225,9 +225,12 @@ def lars_row(G, q, start, k, stop, bound, norm, positive, tolerance, tiny, work,
         s, just_left = _move(
             G, width, q, start, c, step, leave, work, atoms, s, state, k
         )  # fmt: skip
-        length += rate * step
-        error -= rate * step * (2.0 * mu - step)
         mu -= step
+        length, error = 0.0, norm
+        for i in range(s):
+            value = work[code + i]
+            length += abs(value)
+            error -= value * (q[start + atoms[i]] + c[atoms[i]])
     i = 0
     while i < s:  # where the stop is a kink too, an atom may be at zero
         if work[code + i] * work[sign + i] <= 0.0:

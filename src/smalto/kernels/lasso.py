@@ -44,14 +44,14 @@ DEPENDENT_64 = 1e-12
 
 
 @kernel
-def _swap_in(work, atoms, s, step_sign, used, slack):
+def _swap_in(work, atoms, s, step_sign, used, tolerance):
     """Make room for an atom that depends on the active ones.
 
     Atom j = Σ w_i (active atom i). Moving ``t`` along (+1 on j, −w on the others) leaves the
     fit as it is and changes ‖α‖₁ at rate 1 − Σ sign_i w_i; j violates optimality just when
     that is negative. So move until a coefficient reaches zero, and let that atom leave:
-    j depends no more on those that stay. Returns their number and t; the number is
-    unchanged where the violation is within ``slack``: that is rounding.
+    j depends no more on those that stay (weights so small that it would do not count).
+    Returns their number and t; the number is unchanged where the violation is rounding.
     """
     stride = atoms.size
     weights, code, sign = GATHERED * stride, CODE * stride, SIGN * stride
@@ -60,13 +60,16 @@ def _swap_in(work, atoms, s, step_sign, used, slack):
     for i in range(s):
         work[weights + i] *= step_sign
         rate += work[weights + i] * work[sign + i]
-    if rate <= 1.0 + slack:
+    if rate <= 1.0 + 1e3 * tolerance:
         return s, 0.0
     t, p = np.inf, -1
+    least = np.sqrt(tolerance)
     for i in range(s):
         shrinks = work[weights + i] * work[sign + i]
-        if shrinks > 1e-12 and abs(work[code + i]) < t * shrinks:
+        if shrinks > least and abs(work[code + i]) < t * shrinks:
             t, p = abs(work[code + i]) / shrinks, i
+    if p < 0:
+        return s, 0.0
     for i in range(s):
         work[code + i] -= t * work[weights + i]
     used[atoms[p]] = False
@@ -96,13 +99,15 @@ def _join(G, width, q, start, c, top, lam, positive, work, atoms, s, used, toler
             b = q[start + j] - lam * side
             t = 0.0
             fits = append(G, width, work, atoms, s, j, b, tolerance)
-            if not fits and lam > 0.0:
-                left, t = _swap_in(work, atoms, s, side, used, 1e3 * tolerance)
-                if left < s:
-                    s = left
-                    joined = True
-                    moved |= t > 0.0
-                    fits = append(G, width, work, atoms, s, j, b, tolerance)
+            while not fits and lam > 0.0:  # again where the one that left was rounding itself
+                left, more = _swap_in(work, atoms, s, side, used, tolerance)
+                if left == s:
+                    break
+                s = left
+                t += more
+                joined = True
+                moved |= more > 0.0
+                fits = append(G, width, work, atoms, s, j, b, tolerance)
             if fits:
                 work[code + s] = t * side
                 work[sign + s] = side
