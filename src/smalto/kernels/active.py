@@ -163,7 +163,7 @@ def subtract_rows(G, width, q, start, atoms, s, buffer):
     """Write ``q − Σ_i coefficient_i G[atoms_i]``.
 
     ``q`` is read from ``start`` on; the first ``width`` numbers of the buffer receive the
-    result, the s coefficients stand behind them. Rows of G are streamed four at a time: for
+    result, the s coefficients stand behind them. Rows of G are streamed eight at a time: for
     more than a few hundred atoms they come from beyond the first cache, and order matters most.
     """
     step = lanes(buffer)
@@ -197,15 +197,6 @@ def subtract_rows(G, width, q, start, atoms, s, buffer):
             c = fma(a1, load(G, g1 + j), fma(a0, load(G, g0 + j), load(buffer, j)))
             store(buffer, j, fma(a3, load(G, g3 + j), fma(a2, load(G, g2 + j), c)))
         i += 4
-
-
-@kernel
-def correlations(G, width, q, start, atoms, s, positive, buffer):
-    """Write ``q − Σ_i coefficient_i G[atoms_i]`` and return its largest value.
-
-    Largest in magnitude, or as it stands when ``positive``, and at least 0.
-    """
-    subtract_rows(G, width, q, start, atoms, s, buffer)
     while i < s:
         a0, g0 = splat(-buffer[width + i]), atoms[i] * width
         a1, g1 = splat(-buffer[width + i + 1]), atoms[i + 1] * width
@@ -221,4 +212,13 @@ def correlations(G, width, q, start, atoms, s, positive, buffer):
             c = fma(a5, load(G, g5 + j), fma(a4, load(G, g4 + j), c))
             store(buffer, j, fma(a7, load(G, g7 + j), fma(a6, load(G, g6 + j), c)))
         i += 8
+
+
+@kernel
+def correlations(G, width, q, start, atoms, s, positive, buffer):
+    """Write ``q − Σ_i coefficient_i G[atoms_i]`` and return its largest value.
+
+    Largest in magnitude, or as it stands when ``positive``, and at least 0.
+    """
+    subtract_rows(G, width, q, start, atoms, s, buffer)
     return largest(buffer, 0, width, positive)
