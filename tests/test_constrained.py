@@ -74,7 +74,8 @@ def check_error(X, D, codes, eps, dtype, positive=False):
     assert np.all(codes[small] == 0)
     assert np.all((missed <= tolerance * scale)[~small])
     # The bound is met with equality, or it is out of reach and this is least squares.
-    gap = np.abs(error - eps) <= tolerance * (norms + eps)
+    rounding = 16 * np.finfo(dtype).eps * np.abs(codes).sum(1) ** 2 * np.abs(D @ D.T).max()
+    gap = np.abs(error - eps) <= tolerance * (norms + eps) + rounding
     least_squares = (lam <= tolerance * scale) & (error >= eps - tolerance * norms)
     assert np.all((gap | least_squares)[~small])
     if positive:
@@ -191,6 +192,13 @@ def test_zero_error_is_basis_pursuit():
     assert np.all((codes != 0).sum(1) <= 8)
     least_norm = np.linalg.lstsq(D.T, X.T, rcond=None)[0].T
     assert np.all(np.abs(codes).sum(1) < np.abs(least_norm).sum(1))
+
+
+def test_an_atom_that_only_rounding_lets_join_does_not_stop_the_lasso():
+    X, D = ordinary(5, n=60)
+    X, D = X[18:19].astype(np.float32), D.astype(np.float32)
+    codes = encode(X, D, Lasso(0.006)).toarray()
+    assert naive.lasso_violation(X, D, codes, 0.006)[0] < 1e-5
 
 
 def test_same_bits_for_any_number_of_threads():

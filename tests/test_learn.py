@@ -596,7 +596,7 @@ STATE = learn(X0, 8, Lasso(0.1), learner=Online(20), max_steps=1, random_state=0
             "all of the 20 samples looked at are zero",
         ),
         (lambda: learn(X0, 5, 0.1), TypeError, "coder must be a coder such as Lasso"),
-        (lambda: learn(X0, 5, constraint=L2Ball), TypeError, r"did you mean L2Ball\(\)"),
+        (lambda: learn(X0, 5, constraint=L2Ball), TypeError, r"did you mean L2Ball\(...\)"),
         (lambda: learn(X0, 5, learner="online"), TypeError, "learner must be a learner"),
         (
             lambda: learn(X0, 5, init=np.ones((4, 12))),

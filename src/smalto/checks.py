@@ -52,6 +52,15 @@ def check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
         raise TypeError(message)
 
 
+def check_role(name: str, value: Any, role: type, example: str) -> None:
+    """Refuse what does not do what a coder, a constraint or a learner does."""
+    is_class = isinstance(value, type)
+    if is_class or not isinstance(value, role):
+        hint = f"; did you mean {value.__name__}(...)?" if is_class else ""
+        message = f"{name} must be a {name} such as {example}, got {value!r}{hint}"
+        raise TypeError(message)
+
+
 def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
     """Refuse NaN and infinity, with how many there are and where the first one is."""
     data = values.data if sparse.issparse(values) else values

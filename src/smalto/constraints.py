@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from smalto.checks import Array, check_number
+from smalto.checks import Array, check_number, check_role
 from smalto.kernels import elastic_net_ball, fused_lasso, l2_ball, sweep
 
 
@@ -221,12 +221,8 @@ class Simplex:
 
 def check_constraint(constraint: Any) -> Constraint:
     """Refuse what is not a constraint, with the likely slip."""
-    if isinstance(constraint, type) or not isinstance(constraint, Constraint):
-        is_type = isinstance(constraint, type)
-        hint = f"; did you mean {constraint.__name__}()?" if is_type else ""
-        message = f"constraint must be a constraint such as L2Ball(), got {constraint!r}{hint}"
-        raise TypeError(message)
-    return constraint
+    check_role("constraint", constraint, Constraint, "L2Ball()")
+    return constraint  # type: ignore[no-any-return]
 
 
 def project_checked(constraint: Constraint, atom: Array) -> None:

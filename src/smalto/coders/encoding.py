@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Rows, as_dictionary, as_floats, as_rows, check_finite, float_dtype
+from smalto.checks import (
+    Array,
+    Rows,
+    as_dictionary,
+    as_floats,
+    as_rows,
+    check_finite,
+    check_role,
+    float_dtype,
+)
 from smalto.coders.base import PADDING, Coder, Codes, Solver, stack
 from smalto.coders.constrained import ErrorBound
 from smalto.coders.lasso import Lasso
@@ -85,11 +94,8 @@ def encode(
 
 def check_coder(coder: Any) -> Coder:
     """Refuse what is not a coder, with the likely slip."""
-    if isinstance(coder, type) or not isinstance(coder, Coder):
-        hint = f"; did you mean {coder.__name__}(...)?" if isinstance(coder, type) else ""
-        message = f"coder must be a coder such as Lasso(lam=0.1), got {coder!r}{hint}"
-        raise TypeError(message)
-    return coder
+    check_role("coder", coder, Coder, "Lasso(lam=0.1)")
+    return coder  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

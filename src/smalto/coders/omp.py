@@ -199,18 +199,16 @@ class _Greedy:
         indices = np.empty(n * min(64, room) + room, np.int32)
         values = np.empty(indices.size, dtype)
         used = np.zeros(width, np.bool_)
-        zeros, fast_zeros = np.zeros(width, dtype), np.zeros(width, np.float32)
         left, score = np.empty((2, width), dtype)
         fast_left, fast_score, fast_q = np.empty((3, width), np.float32)
         row = 0
         while True:
             work, atoms = make_active_set(room)
-            c, h = np.empty((2, width + room), dtype)
-            fast_c, fast_h = np.empty((2, width + room), np.float32)
+            c, fast_c = np.empty(width + room, dtype), np.empty(width + room, np.float32)
             row = omp_rows(
                 self.G, self.fast, Q, row, norms, limits, eps, gain, self.positive,
-                self.look_ahead, *self.limits, work, atoms, used, zeros, h, c, left, score,
-                fast_zeros, fast_h, fast_c, fast_left, fast_score, fast_q, self.tolerance, indptr, indices, values,
+                self.look_ahead, *self.limits, work, atoms, used, c, left, score, fast_c, fast_left,
+                fast_score, fast_q, self.tolerance, indptr, indices, values,
             )  # fmt: skip
             if row == n:
                 return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])

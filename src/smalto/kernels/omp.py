@@ -33,7 +33,19 @@ from smalto.kernels.active import (
 from smalto.kernels.jit import kernel
 from smalto.kernels.lasso import _walk as walk
 from smalto.kernels.lasso import _write_sorted as write_sorted
-from smalto.kernels.simd import above, fma, hmax, lanes, load, lowest_bit, ratio, splat, store, vmax, zero
+from smalto.kernels.simd import (
+    above,
+    fma,
+    hmax,
+    lanes,
+    load,
+    lowest_bit,
+    ratio,
+    splat,
+    store,
+    vmax,
+    zero,
+)
 
 COARSE = 1e-4  # share of ‖x‖² that an atom must gain for it to be chosen in float32
 
@@ -66,39 +78,64 @@ def _start(q, start, own, positive, c, left, score, width):
 
 
 @kernel
-def _advance(G, width, y, positive, look_ahead, least, work, atoms, i, zeros, buffer, c, left,
-             score):  # fmt: skip
-    """The i-th active atom is in: bring c, what is left, and scores up to date; the largest."""
+def _update(h, by, j, positive, look_ahead, least, c, left, score):
+    """One vector of c, of what is left, and of the scores, which it returns."""
+    v = fma(by, h, load(c, j))
+    store(c, j, v)
+    norm = load(left, j)
+    if look_ahead:
+        norm = vmax(norm - h * h, load(least, j))
+        store(left, j, norm)
+    v = vmax(v, zero(c)) if positive else v
+    v = ratio(v * v, norm)
+    store(score, j, v)
+    return v
+
+
+@kernel
+def _advance(G, width, y, positive, look_ahead, least, work, atoms, i, c, left, score):
+    """The i-th active atom is in: bring c, what is left, and scores up to date; the largest.
+
+    Four vectors at a time, so that h never leaves the registers.
+    """
     row = (INVERSE + i) * atoms.size
-    for r in range(i + 1):
-        buffer[width + r] = -work[row + r]
-    subtract_rows(G, width, zeros, 0, atoms, i + 1, buffer)
+    step = lanes(c)
     none = zero(c)
     top, by = none, splat(c.dtype.type(-y))
-    for j in range(0, width, lanes(c)):
-        h = load(buffer, j)
-        v = fma(by, h, load(c, j))
-        store(c, j, v)
-        norm = load(left, j)
-        if look_ahead:
-            norm = vmax(norm - h * h, load(least, j))
-            store(left, j, norm)
-        v = vmax(v, none) if positive else v
-        v = ratio(v * v, norm)
-        store(score, j, v)
-        top = vmax(top, v)
+    for r in range(i + 1):
+        c[width + r] = work[row + r]
+    j = 0
+    while j + 4 * step <= width:
+        h0, h1, h2, h3 = none, none, none, none
+        for r in range(i + 1):
+            weight, g = splat(c[width + r]), atoms[r] * width + j
+            h0 = fma(weight, load(G, g), h0)
+            h1 = fma(weight, load(G, g + step), h1)
+            h2 = fma(weight, load(G, g + 2 * step), h2)
+            h3 = fma(weight, load(G, g + 3 * step), h3)
+        v0 = _update(h0, by, j, positive, look_ahead, least, c, left, score)
+        v1 = _update(h1, by, j + step, positive, look_ahead, least, c, left, score)
+        v2 = _update(h2, by, j + 2 * step, positive, look_ahead, least, c, left, score)
+        v3 = _update(h3, by, j + 3 * step, positive, look_ahead, least, c, left, score)
+        top = vmax(top, vmax(vmax(v0, v1), vmax(v2, v3)))
+        j += 4 * step
+    while j < width:
+        h0 = none
+        for r in range(i + 1):
+            h0 = fma(splat(c[width + r]), load(G, atoms[r] * width + j), h0)
+        top = vmax(top, _update(h0, by, j, positive, look_ahead, least, c, left, score))
+        j += step
     return hmax(top)
 
 
 @kernel
-def _refresh(G, width, q, start, positive, look_ahead, own, least, work, atoms, s, zeros,
-             buffer, c, left, score):  # fmt: skip
+def _refresh(G, width, q, start, positive, look_ahead, own, least, work, atoms, s, c, left, score):  # fmt: skip
     """All of it afresh, for the active atoms and their coefficients; returns the largest."""
     code = CODE * atoms.size
-    top = _start(q, start, own, positive, c, left, score, width)
+    _start(q, start, own, positive, c, left, score, width)
     if look_ahead:
         for i in range(s):
-            top = _advance(G, width, 0.0, positive, True, least, work, atoms, i, zeros, buffer, c,
+            _advance(G, width, 0.0, positive, True, least, work, atoms, i, c,
                            left, score)  # fmt: skip
     for i in range(s):
         c[width + i] = work[code + i]
@@ -114,7 +151,7 @@ def _refresh(G, width, q, start, positive, look_ahead, own, least, work, atoms, 
 
 @kernel
 def _pursue(G, width, q, start, fast_G, fast_q, fast_start, norm, limit, eps, gain, positive,
-            look_ahead, own, least, work, atoms, s, used, zeros, buffer, c, left, score,
+            look_ahead, own, least, work, atoms, s, used, c, left, score,
             tolerance):  # fmt: skip
     """Let atoms join the s active ones until a limit stops it; their number, −1 if no room.
 
@@ -131,7 +168,7 @@ def _pursue(G, width, q, start, fast_G, fast_q, fast_start, norm, limit, eps, ga
         top = _start(fast_q, fast_start, own, positive, c, left, score, width)
     elif s < limit and error > eps:
         top = _refresh(fast_G, width, fast_q, fast_start, positive, look_ahead, own, least, work,
-                       atoms, s, zeros, buffer, c, left, score)  # fmt: skip
+                       atoms, s, c, left, score)  # fmt: skip
     while s < limit and error > eps and top > gain:
         if s == capacity(work, atoms):
             return -1
@@ -155,7 +192,7 @@ def _pursue(G, width, q, start, fast_G, fast_q, fast_start, norm, limit, eps, ga
                 for i in range(s):
                     error -= work[i] * work[i]
                 top = _refresh(fast_G, width, fast_q, fast_start, positive, look_ahead, own, least,
-                               work, atoms, s, zeros, buffer, c, left, score)  # fmt: skip
+                               work, atoms, s, c, left, score)  # fmt: skip
                 if not used[j]:
                     left[j], score[j] = np.inf, 0.0
                     top = largest(score, 0, width, True)
@@ -163,7 +200,7 @@ def _pursue(G, width, q, start, fast_G, fast_q, fast_start, norm, limit, eps, ga
         error -= y * y
         if s < limit and error > eps:
             top = _advance(fast_G, width, y, positive, look_ahead, least, work, atoms, s - 1,
-                           zeros, buffer, c, left, score)  # fmt: skip
+                           c, left, score)  # fmt: skip
     for i in range(s):
         work[code + i] = work[target + i]
     return s
@@ -171,12 +208,12 @@ def _pursue(G, width, q, start, fast_G, fast_q, fast_start, norm, limit, eps, ga
 
 @kernel
 def omp_rows(G, fast_G, Q, row, norms, limits, eps, gain, positive, look_ahead, own, least,
-             fast_own, fast_least, work, atoms, used, zeros, h, c, left, score, fast_zeros, fast_h,
+             fast_own, fast_least, work, atoms, used, c, left, score, 
              fast_c, fast_left, fast_score, fast_q, tolerance, out_ptr, out_atoms, out_codes):  # fmt: skip
     """Code the rows of Q from ``row`` on; returns the first row not done.
 
     G and fast_G are flat. ``own`` has the squared norms of the atoms, infinite for zero ones;
-    ``least`` what must be left of each for it to join; c and h have room for coefficients behind.
+    ``least`` what must be left of each for it to join; c has room for coefficients behind.
     Stops early, to be called again, when the active set or the output has no room left.
     """
     n, width = Q.shape
@@ -194,12 +231,12 @@ def omp_rows(G, fast_G, Q, row, norms, limits, eps, gain, positive, look_ahead, 
                 fast_q[j] = q[start + j]
             s = _pursue(G, width, q, start, fast_G, fast_q, 0, norm, limit, eps[row],
                         max(1.001 * gain, COARSE * norm), positive, look_ahead, fast_own,
-                        fast_least, work, atoms, s, used, fast_zeros, fast_h, fast_c, fast_left, fast_score,
+                        fast_least, work, atoms, s, used, fast_c, fast_left, fast_score,
                         tolerance)  # fmt: skip
         if s >= 0:
             s = _pursue(G, width, q, start, G, q, start, norm, limit, eps[row],
                         max(gain, (32.0 * unit) ** 2 * norm), positive, look_ahead, own, least,
-                        work, atoms, s, used, zeros, h, c, left, score, tolerance)  # fmt: skip
+                        work, atoms, s, used, c, left, score, tolerance)  # fmt: skip
         if s < 0:
             used[:] = False
             return row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-from smalto.checks import Array
+from smalto.checks import Array, check_role
 from smalto.learning.codes import CodeStore
 from smalto.learning.state import State
 from smalto.learning.stats import Contribution, Stats
@@ -38,8 +38,5 @@ class Learner(Protocol):
 
 def check_learner(learner: Any) -> Learner:
     """Refuse what is not a learner, with the likely slip."""
-    if isinstance(learner, type) or not isinstance(learner, Learner):
-        hint = f"; did you mean {learner.__name__}()?" if isinstance(learner, type) else ""
-        message = f"learner must be a learner such as Online(), got {learner!r}{hint}"
-        raise TypeError(message)
-    return learner
+    check_role("learner", learner, Learner, "Online()")
+    return learner  # type: ignore[no-any-return]
