@@ -19,7 +19,8 @@ def check_optimal(X, D, lam, codes, dtype, ridge=0.0, positive=False):
     # Against the numbers the coder has seen: those rounded to its dtype.
     X, D = X.astype(dtype).astype(float), D.astype(dtype).astype(float)
     codes = codes.toarray() if sparse.issparse(codes) else codes
-    correlations = np.abs(X @ D.T).max(axis=1, initial=0.0)
+    # Rounding is relative to the terms of a correlation, not to what is left when they cancel.
+    correlations = (np.abs(X) @ np.abs(D).T).max(axis=1, initial=0.0)
     scale = lam + correlations + np.abs(codes).sum(1) * np.abs(D @ D.T).max()
     violation = naive.lasso_violation(X, D, codes, lam, ridge, positive)
     assert np.all(violation <= TOLERANCE[dtype] * scale + 1e-300)

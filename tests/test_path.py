@@ -14,7 +14,7 @@ def check_path(path, x, D, ridge=0.0, positive=False):
     """Optimal at every kink and half-way between any two of them."""
     lams = path.lams
     assert np.all(np.diff(lams) <= 0)
-    scale = 1e-300 + np.abs(D @ x).max(initial=0.0)
+    scale = 1e-300 + (np.abs(D) @ np.abs(x)).max(initial=0.0)
     for lam in np.concatenate([lams, (lams[1:] + lams[:-1]) / 2]):
         code = path.at(lam)
         grown = scale + np.abs(code).sum() * np.abs(D @ D.T).max()

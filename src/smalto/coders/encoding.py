@@ -53,8 +53,8 @@ def encode(
     coder : coder, default ``Lasso()``
         The problem to solve.
     start : CSR array (n, k), optional
-        Codes to start from, such as those over an earlier dictionary. They change the time,
-        not the result (where it is unique).
+        Codes to start from, such as those over an earlier dictionary. They change the time
+        that a `Lasso` takes, not the result (where it is unique); other coders need none.
     n_threads : int, optional
         Threads to use; every available core by default. The result does not depend on it.
 

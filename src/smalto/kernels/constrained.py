@@ -35,12 +35,15 @@ from smalto.kernels.active import (
 )
 from smalto.kernels.jit import kernel
 from smalto.kernels.lars import AT_ERROR, AT_RADIUS
-from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64
-from smalto.kernels.lasso import _active_gap as active_gap
-from smalto.kernels.lasso import _join as join
-from smalto.kernels.lasso import _rebuild as rebuild
-from smalto.kernels.lasso import _refine as refine
-from smalto.kernels.lasso import _write_sorted as write_sorted
+from smalto.kernels.lasso import (
+    DEPENDENT_32,
+    DEPENDENT_64,
+    active_gap,
+    join,
+    rebuild,
+    refine,
+    write_sorted,
+)
 from smalto.kernels.simd import fma, hsum, load, splat, store
 
 FALL = 0.5  # by which λ falls while the bound cannot be met ...

@@ -24,7 +24,7 @@ from smalto.kernels.active import (
     subtract_rows,
 )
 from smalto.kernels.jit import kernel
-from smalto.kernels.lasso import _write_sorted as write_sorted
+from smalto.kernels.lasso import write_sorted
 
 FREE, USED, BARRED = 0, 1, 2  # an atom that depends on the active ones is barred till one leaves
 DEPENDENT = 1e-11

@@ -78,7 +78,7 @@ def _swap_in(work, atoms, s, step_sign, used, tolerance):
 
 
 @kernel
-def _join(G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolerance):
+def join(G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolerance):
     """Let the worst violators join.
 
     Returns the new number of atoms, whether any joined, and whether the code has moved.
@@ -119,7 +119,7 @@ def _join(G, width, q, start, c, top, lam, positive, work, atoms, s, used, toler
 
 
 @kernel
-def _walk(work, atoms, s, free, used):
+def walk(work, atoms, s, free, used):
     """Go from the code to the target, letting atoms leave where they reach zero.
 
     With ``free`` the sign does not matter (λ = 0) and nothing leaves. Returns the number of
@@ -152,7 +152,7 @@ def _walk(work, atoms, s, free, used):
 
 
 @kernel
-def _active_gap(c, lam, work, atoms, s):
+def active_gap(c, lam, work, atoms, s):
     """Gather ``c_i − lam sign_i`` of the active atoms, zero at the optimum; the largest."""
     missing, sign = GATHERED * atoms.size, SIGN * atoms.size
     gap = 0.0
@@ -163,7 +163,7 @@ def _active_gap(c, lam, work, atoms, s):
 
 
 @kernel
-def _refine(work, atoms, s):
+def refine(work, atoms, s):
     """Solve once more for what is missing at the active atoms, as just gathered."""
     stride = atoms.size
     missing, target, inverse = GATHERED * stride, TARGET * stride, INVERSE * stride
@@ -178,7 +178,7 @@ def _refine(work, atoms, s):
 
 
 @kernel
-def _rebuild(G, width, q, start, lam, work, atoms, s, used, tolerance):
+def rebuild(G, width, q, start, lam, work, atoms, s, used, tolerance):
     """Factor the active set afresh: atoms that had been near to dependent spoil the factor."""
     code, sign = CODE * atoms.size, SIGN * atoms.size
     kept = 0
@@ -211,7 +211,7 @@ def _start(G, width, q, start, lam, positive, row, first, work, atoms, used):
             work[sign + s] = side
             used[j] = True
             s += 1
-    return _walk(work, atoms, s, lam == 0.0 and not positive, used)[0]
+    return walk(work, atoms, s, lam == 0.0 and not positive, used)[0]
 
 
 @kernel
@@ -233,29 +233,29 @@ def _descend(G, q, start, fast_G, fast_q, fast_start, c, width, lam, positive, w
         if top > lam + allowed:
             if s == capacity(work, atoms) and s < width:
                 return -1
-            s, joined, swapped = _join(
+            s, joined, swapped = join(
                 G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolerance
             )
             if joined:
-                s, moved = _walk(work, atoms, s, free, used)
+                s, moved = walk(work, atoms, s, free, used)
                 if moved or swapped:
                     continue
-        elif _active_gap(c, lam, work, atoms, s) <= allowed:
+        elif active_gap(c, lam, work, atoms, s) <= allowed:
             return s
         # Rounding keeps it from the optimum.
         if repairs == 3:
             return s
         if repairs == 0:
-            s = _rebuild(G, width, q, start, lam, work, atoms, s, used, tolerance)
+            s = rebuild(G, width, q, start, lam, work, atoms, s, used, tolerance)
         else:
-            _active_gap(c, lam, work, atoms, s)
-            _refine(work, atoms, s)
-        s, _ = _walk(work, atoms, s, free, used)
+            active_gap(c, lam, work, atoms, s)
+            refine(work, atoms, s)
+        s, _ = walk(work, atoms, s, free, used)
         repairs += 1
 
 
 @kernel
-def _write_sorted(work, atoms, s, used, out_atoms, out_codes, position):
+def write_sorted(work, atoms, s, used, out_atoms, out_codes, position):
     """Append the active code to the output by increasing atom, and mark its atoms unused."""
     code = CODE * atoms.size
     for i in range(s):
@@ -304,7 +304,7 @@ def lasso_rows(G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used,
         if s < 0:
             used[:] = False
             return row
-        _write_sorted(work, atoms, s, used, out_atoms, out_codes, position)
+        write_sorted(work, atoms, s, used, out_atoms, out_codes, position)
         out_ptr[row + 1] = position + s
         row += 1
     return row

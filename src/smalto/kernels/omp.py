@@ -31,8 +31,7 @@ from smalto.kernels.active import (
     subtract_rows,
 )
 from smalto.kernels.jit import kernel
-from smalto.kernels.lasso import _walk as walk
-from smalto.kernels.lasso import _write_sorted as write_sorted
+from smalto.kernels.lasso import walk, write_sorted
 from smalto.kernels.simd import (
     above,
     fma,
@@ -47,7 +46,7 @@ from smalto.kernels.simd import (
     zero,
 )
 
-COARSE = 1e-4  # share of ‖x‖² that an atom must gain for it to be chosen in float32
+COARSE = 1e-5  # share of ‖x‖² that an atom must gain for it to be chosen in float32
 
 
 @kernel
