@@ -37,6 +37,8 @@ from smalto.kernels.simd import above, lanes, load, lowest_bit, splat, vabs
 FIRST = 8  # atoms that may join at once, at least ...
 SHARE = 0.8  # ... those that violate by more than this share of the worst violation
 
+PATIENCE = 32  # rounds before the objective is watched, and rounds that it may not fall
+
 # An atom depends on others when less than this share of its squared norm lies outside their
 # span: well above the rounding of a Gram matrix in float32, and of the factor in float64.
 DEPENDENT_32 = 2e-6
@@ -215,6 +217,19 @@ def _start(G, width, q, start, lam, positive, row, first, work, atoms, used):
 
 
 @kernel
+def _objective(q, start, c, lam, work, atoms, s):
+    """The objective less ½‖x‖², from correlations before (q) and after (c) the code."""
+    code = CODE * atoms.size
+    value = 0.0
+    for i in range(s):
+        a = work[code + i]
+        value += lam * abs(a) - 0.5 * a * (
+            np.float64(q[start + atoms[i]]) + np.float64(c[atoms[i]])
+        )
+    return value
+
+
+@kernel
 def _descend(G, q, start, fast_G, fast_q, fast_start, c, width, lam, positive, work, atoms, s,
              used, scale, tolerance):  # fmt: skip
     """Rounds of join, walk, refresh, until optimal; the number of atoms, or −1 if full.
@@ -224,12 +239,22 @@ def _descend(G, q, start, fast_G, fast_q, fast_start, c, width, lam, positive, w
     """
     code = CODE * atoms.size
     free = lam == 0.0 and not positive
-    allowed = 64.0 * np.float64(np.finfo(c.dtype).eps) * scale
-    repairs = 0
+    epsilon = np.float64(np.finfo(c.dtype).eps)
+    allowed = 64.0 * epsilon * scale
+    repairs, rounds, stalled = 0, 0, 0
+    best = np.inf
     while True:
         for i in range(s):
             c[width + i] = work[code + i]
         top = np.float64(correlations(fast_G, width, fast_q, fast_start, atoms, s, positive, c))
+        rounds += 1
+        if rounds > PATIENCE:
+            # Each round lowers the objective; where rounding has it go in circles, it does not.
+            value = _objective(fast_q, fast_start, c, lam, work, atoms, s)
+            stalled = 0 if value < best - epsilon * abs(best) else stalled + 1
+            best = min(best, value)
+            if stalled == PATIENCE:
+                return s
         if top > lam + allowed:
             if s == capacity(work, atoms) and s < width:
                 return -1
