@@ -205,3 +205,13 @@ def test_bad_input(make, error, message):
     else:
         with pytest.raises(error, match=message):
             make()
+
+
+def test_a_subclass_projects_in_its_own_way():
+    class ZeroMean(L2Ball):
+        def project(self, atom):
+            atom -= atom.mean()
+            atom /= max(1.0, float(np.linalg.norm(atom)))
+
+    result = learn(samples(n=300), 8, Lasso(0.1), ZeroMean(), Online(100), random_state=0)
+    np.testing.assert_allclose(result.D.sum(axis=1), 0, atol=1e-9)

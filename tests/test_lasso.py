@@ -342,3 +342,16 @@ def test_atoms_that_all_but_coincide_end_near_the_optimum(share, positive, dtype
     gap = naive.lasso_gap(X, D, codes, lam, positive=positive)
     energy = 0.5 * (X.astype(float) ** 2).sum(1)
     assert np.all(gap <= (3e-4 if dtype == np.float32 else 1e-8) * energy)
+
+
+def test_a_start_out_of_order_is_left_alone():
+    X, D = ordinary(n=2)
+    start = sparse.csr_array(
+        (np.array([1.0, 2.0, 3.0]), np.array([5, 1, 5]), np.array([0, 3, 3])), shape=(2, 24)
+    )
+    before = start.data.copy(), start.indices.copy(), start.indptr.copy()
+    encode(X, D, Lasso(0.1), start=start)
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(before, (start.data, start.indices, start.indptr), strict=True)
+    )

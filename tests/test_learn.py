@@ -487,6 +487,18 @@ def test_early_stopping_and_progress(capsys):
     assert "nonzeros=" in shown
 
 
+def test_early_stopping_waits_while_the_cost_falls():
+    from smalto.learning import Record
+
+    def record(step, cost):
+        return Record(step, 0, step, 0.0, 1.0, 1.0, cost, 1.0, 0, 1.0, 0.1)
+
+    stop = EarlyStopping(patience=2, tolerance=0.01)
+    costs = [1.0, 0.9, 0.8, None, 0.795, 0.7, 0.695, 0.694, 0.5]
+    answers = [stop(STATE, record(step, cost)) for step, cost in enumerate(costs, 1)]
+    assert answers == [False, False, False, False, False, False, False, True, False]
+
+
 CTRL_C = """
 import sys, numpy as np
 from smalto import learn
@@ -672,7 +684,7 @@ def test_bad_input(make, error, message):
 
 def test_a_state_of_other_data_is_refused():
     state = learn(X0, 8, Lasso(0.1), learner=Online(20, memory="replace"), max_steps=1).state
-    with pytest.raises(ValueError, match="codes of 60 samples, the data has 40"):
+    with pytest.raises(ValueError, match="made from 60 samples, this data has 40"):
         learn(X0[:40], 8, state=state)
     assert isinstance(state, State)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from smalto.coders import encode, lasso_path
@@ -14,6 +15,7 @@ __version__ = "0.1.0"
 __all__ = ["DictionaryLearning", "Result", "State", "encode", "lasso_path", "learn"]
 
 _ESTIMATORS = {"DictionaryLearning"}
+_MODULES = {"datasets", "estimators", "learners", "plot", "projections"}
 
 
 def __getattr__(name: str) -> Any:
@@ -22,6 +24,8 @@ def __getattr__(name: str) -> Any:
         from smalto import estimators
 
         return getattr(estimators, name)
+    if name in _MODULES:
+        return importlib.import_module(f"smalto.{name}")
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
 

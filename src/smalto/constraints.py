@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -227,8 +227,12 @@ def check_constraint(constraint: Any) -> Constraint:
 
 def project_checked(constraint: Constraint, atom: Array) -> None:
     """Project in place with a constraint that may be a user's, and see that it has done so."""
+    shape = atom.shape
     answer: Any = constraint.project(atom)  # type: ignore[func-returns-value]
     name = type(constraint).__name__
+    if atom.shape != shape:
+        message = f"{name}.project must keep the atom's shape {shape}, it is {atom.shape} now"
+        raise ValueError(message)
     if answer is not None:
         message = (
             f"{name}.project must change the atom in place and return None, "
@@ -239,6 +243,15 @@ def project_checked(constraint: Constraint, atom: Array) -> None:
     if not gauge <= 1.0 + 1e-3:
         message = f"{name}.project left an atom outside of the set: its gauge is {gauge:.4g}, not 1"
         raise ValueError(message)
+
+
+def is_compiled(constraint: Any) -> TypeGuard[Compiled]:
+    """Whether its compiled walk may be used: not where a subclass projects in its own way."""
+    if not isinstance(constraint, Compiled):
+        return False
+    kind = type(constraint)
+    owners = [next(c for c in kind.__mro__ if n in vars(c)) for n in ("project", "sweep_block")]
+    return owners[0] is owners[1]
 
 
 def density(D: Array) -> float:

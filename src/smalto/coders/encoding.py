@@ -201,7 +201,7 @@ def mean_cost(X: Rows, D: Array, coder: Coder, n_threads: int) -> float:
 
 
 def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:
-    start = sparse.csr_array(start)
+    start = sparse.csr_array(start, copy=True)
     if start.shape != shape:
         message = f"start must have shape {shape} (rows of X, atoms of D), got {start.shape}"
         raise ValueError(message)
@@ -221,7 +221,7 @@ def warn_if_all_zero(coder: Coder, X: Rows, D: Array) -> None:
     if 0.0 < largest <= coder.lam:
         message = (
             f"every code is zero: lam={coder.lam:.3g} is at least the largest correlation of a "
-            f"signal with an atom, {largest:.3g}. Try lam={0.1 * largest:.2g}, or nonzeros=10"
+            f"signal with an atom, {largest:.3g}. Try lam={0.1 * largest:.2g}, or nonzeros={min(10, *D.shape)}"
         )
         warnings.warn(message, UserWarning, stacklevel=3)
 

@@ -21,7 +21,9 @@ _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 class Lasso:
     """``min_α ½‖x − αD‖² + lam ‖α‖₁ + ridge/2 ‖α‖²`` (Eq. 2; ridge > 0 is the elastic net).
 
-    Solved exactly, to rounding, by an active-set method on the Gram matrix.
+    Solved exactly, to rounding, by an active-set method on the Gram matrix. Where atoms are so
+    alike that rounding makes this matrix singular (overlapping bumps, say) and lam is small, it
+    ends near the optimum instead; a small ``ridge`` helps, and so does float64.
 
     Parameters
     ----------

@@ -348,6 +348,7 @@ class DictionaryLearning(
         )
         check_kind("replacement", self.replacement, Replacement | None, "None or Replacement(...)")
         check_kind("sparse_output", self.sparse_output, bool | np.bool_, "True or False")
+        check_kind("callbacks", self.callbacks, list | tuple, "a list or tuple of callables")
         check_callbacks(self.callbacks)
 
     def _refuse_changes(self) -> None:

@@ -91,6 +91,7 @@ def begin(
         worst=np.zeros((room, data.n_features), data.dtype),
         worst_cost=np.zeros(room),
         store=store,
+        n_rows=n_rows,
     )
 
 

@@ -86,7 +86,7 @@ class EarlyStopping:
         self._step = record.step
         if record.test_cost is None:
             return False
-        if record.test_cost < self._best - self.tolerance * abs(self._best):
+        if record.test_cost < self._best * (1.0 - self.tolerance):
             self._best, self._waited = record.test_cost, 0
             return False
         self._waited += 1

@@ -24,6 +24,7 @@ from smalto.coders.base import Coder
 from smalto.coders.encoding import ROWS_AT_ONCE, check_coder, mean_cost
 from smalto.constraints import Adaptive, Constraint, density
 from smalto.learning.atoms import Replacement
+from smalto.learning.batch import Batch
 from smalto.learning.begin import begin
 from smalto.learning.continuation import Continuation
 from smalto.learning.interrupts import deferred_interrupt
@@ -202,7 +203,8 @@ def _draw(
 ) -> Iterator[tuple[Array, Rows]]:
     """The samples of the epoch's order up to place ``end``, in blocks."""
     for first in range(state.place, end, ROWS_AT_ONCE):
-        if first > state.place and interrupted():
+        # Only where a step begins from nothing can it be given up midway.
+        if first > state.place and isinstance(state.learner, Batch) and interrupted():
             raise _MidStep
         drawn = order.take(state.epoch, first, min(first + ROWS_AT_ONCE, end))
         yield drawn, data.rows(drawn)
@@ -311,11 +313,8 @@ def _resume(
         if given is not None and given != had:
             message = f"state was made with {name}={had}, asked for is {given}"
             raise ValueError(message)
-    if state.store is not None and len(state.store.counts) != data.n_rows:
-        message = (
-            f"state stores the codes of {len(state.store.counts)} samples, the data has "
-            f"{data.n_rows}"
-        )
+    if state.n_rows is not None and state.n_rows != data.n_rows:
+        message = f"state was made from {state.n_rows} samples, this data has {data.n_rows}"
         raise ValueError(message)
     return state.copy()
 

@@ -39,6 +39,8 @@ class State:
         How many samples had been seen when each atom was last used.
     worst, worst_cost : arrays (r, m) and (r,)
         Recent samples that were coded worst, from which atoms are replaced.
+    n_rows : int, optional
+        Samples of the data set; None for a stream.
     store : CodeStore, optional
         Every sample's last code (`Online(memory="replace")`).
     """
@@ -54,6 +56,7 @@ class State:
     worst: Array
     worst_cost: Array
     store: CodeStore | None = None
+    n_rows: int | None = None
     step: int = 0
     epoch: int = 0
     place: int = 0

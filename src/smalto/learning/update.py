@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from smalto.checks import Array
-from smalto.constraints import Compiled, Constraint, project_checked
+from smalto.constraints import Constraint, is_compiled, project_checked
 from smalto.kernels.sweep import add_scaled
 from smalto.learning.stats import Stats
 from smalto.threads import run_tasks
@@ -30,7 +30,7 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
     for part in stats:
         diagonal += part.scale * part.A.diagonal()
     smallest = _UNKNOWN * float(diagonal.max(initial=0.0))
-    compiled = constraint if isinstance(constraint, Compiled) else None
+    compiled = constraint if is_compiled(constraint) else None
     change = 0.0
     for first in range(0, k, BLOCK):
         last = min(first + BLOCK, k)
