@@ -355,3 +355,10 @@ def test_a_start_out_of_order_is_left_alone():
         np.array_equal(a, b)
         for a, b in zip(before, (start.data, start.indices, start.indptr), strict=True)
     )
+
+
+def test_nonzeros_can_be_calibrated_where_some_paths_get_lost():
+    rng = np.random.default_rng(0)
+    D = np.exp(-0.5 * ((np.arange(40) - rng.uniform(0, 40, (100, 1))) / 8) ** 2)
+    X = rng.standard_normal((200, 40))
+    assert encode(X, D, Lasso(nonzeros=3)).nnz / 200 == pytest.approx(3, rel=0.2)

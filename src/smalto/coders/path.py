@@ -123,18 +123,24 @@ def lam_for_nonzeros(
     events: list[Any] = [None] * len(rows)
 
     def task(i: int) -> None:
-        lams, indptr, _, _ = _follow(G, Q[i], k, 0.0, positive, limit)
+        try:
+            lams, indptr, _, _ = _follow(G, Q[i], k, 0.0, positive, limit)
+        except ArithmeticError:  # one signal's path that gets lost does not end the rest
+            return
         # Just below kink i the code has as many nonzeros as the next kink is reached with.
         counts = np.diff(indptr)
         events[i] = (lams[:-1], np.maximum(counts[1:], counts[:-1]))
 
     run_tasks(task, len(rows), n_threads)
+    events = [event for event in events if event is not None]
+    if not events:
+        return None
     lams = np.concatenate([event[0] for event in events])
     changes = np.concatenate([np.diff(event[1], prepend=0) for event in events])
     if lams.size == 0 or lams.max() == 0.0:
         return None
     order = np.argsort(-lams, kind="stable")
-    mean = np.cumsum(changes[order]) / len(rows)
+    mean = np.cumsum(changes[order]) / len(events)
     reached = np.flatnonzero(mean >= nonzeros)
     place = int(reached[0]) if reached.size else len(order) - 1
     lams = np.append(lams[order], 0.0)
