@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ class Lasso:
 
     Solved exactly, to rounding, by an active-set method on the Gram matrix. Where atoms are so
     alike that rounding makes this matrix singular (overlapping bumps, say) and lam is small, it
-    ends near the optimum instead; a small ``ridge`` helps, and so does float64.
+    ends near the optimum and warns; a small ``ridge`` helps, and so does float64.
 
     Parameters
     ----------
@@ -118,6 +119,15 @@ def default_lam(X: Rows) -> float:
     return 1.2 * float(np.sqrt(mean_square))
 
 
+def warn_short(count: int, rows: int) -> None:
+    """Say that rounding has kept some signals from their optimum."""
+    message = (
+        f"{count} of {rows} signals end near, not at, the optimum of the lasso: some atoms are too "
+        f"alike for its Gram matrix. A small ridge helps, or float64, or a larger lam"
+    )
+    warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
 def _solve_rows(G: Array, fast: Array, Q: Array, lam: float, positive: bool, start: Codes) -> Codes:
     """Run the kernel over all rows, with more room whenever it asks for it."""
     n, width = Q.shape
@@ -129,15 +139,18 @@ def _solve_rows(G: Array, fast: Array, Q: Array, lam: float, positive: bool, sta
     used, fast_q = np.zeros(width, np.bool_), np.empty(width, np.float32)
     first = (start.indptr, start.indices, start.values.astype(dtype, copy=False))
     warm = len(start.indptr) > 1
+    stuck = np.zeros(1, np.int64)
     row = 0
     while True:
         work, atoms = make_active_set(room)
         c, fast_c = np.empty(width + room, dtype), np.empty(width + room, np.float32)
         row = lasso_rows(
             G, fast, Q, row, lam, positive, warm, first, work, atoms, used, c, fast_c, fast_q,
-            indptr, indices, values,
+            indptr, indices, values, stuck,
         )  # fmt: skip
         if row == n:
+            if stuck[0]:
+                warn_short(int(stuck[0]), n)
             return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
         if indptr[row] + room > indices.size:
             more = indices.size + room

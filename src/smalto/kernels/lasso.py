@@ -230,12 +230,22 @@ def _objective(q, start, c, lam, work, atoms, s):
 
 
 @kernel
+def _falls_short(top, c, lam, scale, work, atoms, s):
+    """Whether optimality is missed by more than rounding explains: 1, else 0."""
+    missed = max(top - lam, active_gap(c, lam, work, atoms, s))
+    if c.itemsize == 8:
+        return 1 if missed > 1e-6 * lam + 1e-9 * scale else 0
+    return 1 if missed > 1e-3 * lam + 1e-4 * scale else 0
+
+
+@kernel
 def _descend(G, q, start, fast_G, fast_q, fast_start, c, width, lam, positive, work, atoms, s,
-             used, scale, tolerance):  # fmt: skip
+             used, scale, tolerance, stuck):  # fmt: skip
     """Rounds of join, walk, refresh, until optimal; the number of atoms, or −1 if full.
 
     The factor reads the Gram matrix ``G``; the passes read ``fast_G``, which may be its
-    float32 copy, and write to ``c`` of the same dtype.
+    float32 copy, and write to ``c`` of the same dtype. Where rounding keeps it well short of
+    the optimum, ``stuck[0]`` is raised by one.
     """
     code = CODE * atoms.size
     free = lam == 0.0 and not positive
@@ -254,6 +264,7 @@ def _descend(G, q, start, fast_G, fast_q, fast_start, c, width, lam, positive, w
             stalled = 0 if value < best - epsilon * abs(best) else stalled + 1
             best = min(best, value)
             if stalled == PATIENCE:
+                stuck[0] += _falls_short(top, c, lam, scale, work, atoms, s)
                 return s
         if top > lam + allowed:
             if s == capacity(work, atoms) and s < width:
@@ -269,6 +280,7 @@ def _descend(G, q, start, fast_G, fast_q, fast_start, c, width, lam, positive, w
             return s
         # Rounding keeps it from the optimum.
         if repairs == 3:
+            stuck[0] += _falls_short(top, c, lam, scale, work, atoms, s)
             return s
         if repairs == 0:
             s = rebuild(G, width, q, start, lam, work, atoms, s, used, tolerance)
@@ -297,13 +309,14 @@ def write_sorted(work, atoms, s, used, out_atoms, out_codes, position):
 
 @kernel
 def lasso_rows(G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used, c, fast_c,
-               fast_q, out_ptr, out_atoms, out_codes):  # fmt: skip
+               fast_q, out_ptr, out_atoms, out_codes, stuck):  # fmt: skip
     """Solve the lasso for the rows of Q from ``row`` on; returns the first row not done.
 
     Q is (n, width), G and fast_G flat with rows ``width`` apart; width fills whole vectors.
     Where they differ in dtype, the search runs on ``fast_G`` and the end is made exact on G.
     With ``warm`` a row starts from its code in ``first`` (indptr, indices, values).
     Stops early, to be called again, when the active set or the output has no room left.
+    ``stuck[0]`` counts the rows that rounding has kept from the optimum.
     """
     n, width = Q.shape
     q = Q.reshape(-1)
@@ -318,14 +331,16 @@ def lasso_rows(G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used,
         if warm:
             s = _start(G, width, q, start, lam, positive, row, first, work, atoms, used)
         scale = np.float64(largest(q, start, width, False))
+        ended = stuck[0]
         if two_stages and s >= 0:
             for j in range(width):
                 fast_q[j] = q[start + j]
             s = _descend(G, q, start, fast_G, fast_q, 0, fast_c, width, lam, positive, work,
-                         atoms, s, used, scale, tolerance)  # fmt: skip
+                         atoms, s, used, scale, tolerance, stuck)  # fmt: skip
+            stuck[0] = ended  # only the end counts
         if s >= 0:
             s = _descend(G, q, start, G, q, start, c, width, lam, positive, work, atoms, s,
-                         used, scale, tolerance)  # fmt: skip
+                         used, scale, tolerance, stuck)  # fmt: skip
         if s < 0:
             used[:] = False
             return row
