@@ -95,10 +95,29 @@ def lasso_path(
     G, width = _padded_gram(D, ridge)
     q = np.zeros(width)
     q[: len(D)] = D @ x.astype(np.float64)
-    lams, indptr, indices, values = _follow(G, q, len(D), lam_end, positive, len(D) + 1)
-    codes = sparse.csr_array((values, indices, indptr), shape=(len(lams), len(D)))
+    k, scale = len(D), float(np.abs(q).max())
+    shaken = q
+    for attempt in range(4):
+        lams, indptr, indices, values = _follow(G, shaken, k, lam_end, positive, k + 1)
+        codes = sparse.csr_array((values, indices, indptr), shape=(len(lams), k))
+        if _is_path(lams, codes.toarray(), G.reshape(width, width)[:k, :k], q[:k], scale, positive):
+            break
+        # Atoms that reach the bound at once can lead astray; shaken a little, they do not.
+        noise = np.random.default_rng(attempt).standard_normal(k)
+        shaken = q.copy()
+        shaken[:k] += 10.0 ** (attempt - 11) * scale * noise * (q[:k] != 0)
     codes.sort_indices()
     return Path(lams, codes)
+
+
+def _is_path(lams: Array, codes: Array, G: Array, q: Array, scale: float, positive: bool) -> bool:
+    """Whether the optimality conditions hold at every kink."""
+    c = q - codes @ G
+    bound = lams[:, None]
+    off = (c if positive else np.abs(c)) - bound
+    on = np.abs(c - bound * np.sign(codes))
+    tiny = 1e-8 * (scale + np.abs(codes).sum(axis=1, keepdims=True) * np.abs(G).max())
+    return bool(np.all(np.where(np.abs(codes) > tiny, on, off) <= tiny))
 
 
 def lam_for_nonzeros(
