@@ -76,7 +76,7 @@ def test_seeking():
     np.testing.assert_array_equal(stream.take(10), X[87:97] + 3)
     stream.seek(0, 0)
     np.testing.assert_array_equal(stream.take(10), X[:10])
-    with pytest.raises(ValueError, match="ended after 500 samples of epoch 0, .* had seen 700"):
+    with pytest.raises(ValueError, match=r"ended after 500 samples of epoch 0, .* had seen 700"):
         stream.seek(0, 700)
     onward = Stream(cut(X, [90] * 6))  # an iterator goes on where it is ...
     onward.peek(10)
@@ -112,7 +112,9 @@ def test_bad_batches_are_named():
     bad[2, 4] = np.nan
     with pytest.raises(ValueError, match=r"the stream contains NaN .*\(NaN\) at \(102, 4\)"):
         Stream([X[:100], bad]).take(200)
-    with pytest.raises(TypeError, match="batch 1 .* is dense float32, the first was dense float64"):
+    with pytest.raises(
+        TypeError, match=r"batch 1 .* is dense float32, the first was dense float64"
+    ):
         Stream([X[:3], X[:3].astype(np.float32)]).take(10)
     with pytest.raises(TypeError, match="is sparse float64, the first was dense"):
         Stream([X[:3], sparse.csr_array(X[:3])]).take(10)

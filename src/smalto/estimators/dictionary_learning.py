@@ -26,12 +26,12 @@ from smalto.coders.encoding import encode, mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint
-from smalto.learning.atoms import Replacement
 from smalto.learning.begin import begin
 from smalto.learning.continuation import Continuation
 from smalto.learning.learner import Learner
 from smalto.learning.loop import Callback, check_callbacks, learn
 from smalto.learning.online import Online
+from smalto.learning.replacement import Replacement
 from smalto.learning.samples import as_sample_set
 from smalto.learning.state import Record, State
 from smalto.learning.step import step_on

@@ -64,7 +64,7 @@ def write_file(
     with _replacing(path, keep) as file:
         file.write(struct.pack("<Q", len(encoded)) + encoded)
         for tensor in tensors.values():
-            file.write(memoryview(tensor.reshape(-1)).cast("B"))
+            file.write(as_bytes(tensor))
 
 
 @contextlib.contextmanager
@@ -85,6 +85,11 @@ def _replacing(path: Path, keep: int) -> Iterator[Any]:
         Path(name).unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def as_bytes(tensor: Array) -> Any:
+    """The bytes of an array, not copied."""
+    return np.ascontiguousarray(tensor).reshape(-1).view(np.uint8)
 
 
 def clear_leftovers(path: Path) -> None:
@@ -166,5 +171,5 @@ def _digest(metadata: dict[str, str], tensors: dict[str, Array]) -> str:
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name, tensor in tensors.items():
         digest.update(json.dumps([name, tensor.dtype.name, tensor.shape]).encode())
-        digest.update(memoryview(np.ascontiguousarray(tensor).reshape(-1)).cast("B"))
+        digest.update(as_bytes(tensor))
     return digest.hexdigest()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, check_finite, check_role
+from smalto.checks import Array, check_finite, check_kind, check_role
 from smalto.coders.base import Coder
 from smalto.coders.encoding import encode
 from smalto.constraints import Constraint
@@ -63,9 +63,7 @@ class Model:
         check_finite("D", self.D)
         check_role("coder", self.coder, Coder, "Lasso(lam=0.1)")
         check_role("constraint", self.constraint, Constraint, "L2Ball()")
-        if not isinstance(self.info, dict):
-            message = f"info must be a dict, got {self.info!r}"
-            raise TypeError(message)
+        check_kind("info", self.info, dict, "a dict")
 
     @classmethod
     def of(cls, state: State, info: dict[str, Any] | None = None) -> Model:
@@ -99,9 +97,7 @@ class Model:
             return cls.of(state_from(path, settings, arrays))
         try:
             coder, constraint, info = (settings[key] for key in ("coder", "constraint", "info"))
-            return cls(
-                arrays["D"], from_json(coder, arrays), from_json(constraint, arrays), info
-            )
+            return cls(arrays["D"], from_json(coder, arrays), from_json(constraint, arrays), info)
         except (KeyError, TypeError, ValueError) as error:
             message = f"{path} holds no model: {error}"
             raise ValueError(message) from error

@@ -12,11 +12,11 @@ import numpy as np
 
 from smalto import coders, constraints
 from smalto.checks import Array
-from smalto.learning.atoms import Replacement
 from smalto.learning.batch import Batch
 from smalto.learning.codes import CodeStore
 from smalto.learning.continuation import Continuation
 from smalto.learning.online import Online
+from smalto.learning.replacement import Replacement
 from smalto.learning.sgd import SGD
 from smalto.learning.state import State
 from smalto.learning.stats import Stats
@@ -92,7 +92,8 @@ def to_json(value: Any, arrays: dict[str, Array], name: str) -> Any:
     if isinstance(value, np.ndarray):
         arrays[name] = value
         return {"array": name}
-    kind = type(value).__name__
+    settings: Any = value
+    kind = type(settings).__name__
     if {**_KINDS, **_PARTS}.get(kind) is not type(value):
         message = (
             f"{kind} cannot be saved: make it a frozen dataclass and give it to "
@@ -101,7 +102,7 @@ def to_json(value: Any, arrays: dict[str, Array], name: str) -> Any:
         raise TypeError(message)
     fields = {
         field.name: to_json(getattr(value, field.name), arrays, f"{name}.{field.name}")
-        for field in dataclasses.fields(value)
+        for field in dataclasses.fields(settings)
         if field.init
     }
     return {"kind": kind, "fields": fields}

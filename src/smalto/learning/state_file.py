@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, check_finite, check_role
+from smalto.checks import Array, check_finite, check_kind, check_role
 from smalto.coders.base import Coder
 from smalto.constraints import Constraint
 from smalto.learning.codes import CodeStore
@@ -40,10 +40,8 @@ def load_state(path: str | Path) -> State:
 def state_from(path: Path, settings: Any, arrays: dict[str, Array]) -> State:
     """A state from what a file says, checked."""
     try:
-        state = from_json(settings, arrays)
-        if not isinstance(state, State):
-            message = f"it holds a {type(state).__name__}"
-            raise ValueError(message)
+        state: State = from_json(settings, arrays)
+        check_kind("the content", state, State, "a State")
         _check(state)
     except (ValueError, TypeError) as error:
         message = f"{path} holds no state to go on from: {error}"

@@ -63,11 +63,11 @@ def from_sliceable(
     _check_table(X.shape, X.dtype)
     n_rows, n_features = X.shape
     shards = getattr(X, "shards", None)  # zarr: several chunks in one object
-    rows = (shards or X.chunks or (None,))[0]
+    rows: Any = (shards or X.chunks or (None,))[0]
     is_lazy = isinstance(rows, tuple)  # Dask: sizes of all chunks, and computed, not stored
     starts: Array | None
     if is_lazy:
-        if any(size != size for size in rows):
+        if not np.isfinite(rows).all():
             message = "the chunks of the Dask array have unknown sizes: call compute_chunk_sizes()"
             raise ValueError(message)
         starts = np.concatenate([[0], np.cumsum([size for size in rows if size])])

@@ -19,18 +19,20 @@ class ArraySource:
     n_rows: int
     n_features: int
     dtype: np.dtype[Any]
+    nan: bool = False  # whether NaN is let through
 
     @classmethod
-    def of(cls, X: Any) -> ArraySource:
+    def of(cls, X: Any, *, nan: bool = False) -> ArraySource:
         """Check an array, a CSR array or nested lists, all of it at once."""
         X = as_rows("X", X)
         check_not_empty(X.shape)
-        check_finite("X", X)
-        return cls(X, X.shape[0], X.shape[1], float_dtype(X.dtype))
+        if not nan:
+            check_finite("X", X)
+        return cls(X, X.shape[0], X.shape[1], float_dtype(X.dtype), nan)
 
     def rows(self, numbers: Array) -> Rows:
-        """The rows with these numbers; NaN and infinity are refused here too."""
-        return finite_rows(self.X[numbers], numbers, self.dtype)
+        """The rows with these numbers; NaN (unless it is let through) and infinity are refused."""
+        return finite_rows(self.X[numbers], numbers, self.dtype, nan=self.nan)
 
 
 def check_not_empty(shape: tuple[int, ...]) -> None:

@@ -47,9 +47,16 @@ class Warming(Protocol):
         """Read what will be wanted soon after this place."""
 
 
-def finite_rows(batch: Rows, numbers: Array, dtype: np.dtype[Any], name: str = "X") -> Rows:
-    """Rows in the dtype of the computation; NaN and infinity are refused, by row number."""
+def finite_rows(
+    batch: Rows, numbers: Array, dtype: np.dtype[Any], *, nan: bool = False, name: str = "X"
+) -> Rows:
+    """Rows in the dtype of the computation; NaN and infinity are refused, by row number.
+
+    With ``nan`` they are let through: whoever asks for rows checks them.
+    """
     batch = as_floats(batch, dtype)
+    if nan:
+        return batch
     try:
         check_finite(name, batch)
     except ValueError:

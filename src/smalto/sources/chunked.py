@@ -68,6 +68,7 @@ class ChunkedSource:
         largest = int(np.diff(self._starts).max())
         count = len(self._starts) - 1
         self._per_buffer = min(max(buffer_rows // largest, LEAST_CHUNKS), count)
+        self.nan = False  # whether NaN is let through
         self._read = read
         self._files = [(path, _signature(path)) for path in files]
         self._sums: dict[int, int] | None = {} if remember else None
@@ -81,7 +82,7 @@ class ChunkedSource:
         return ChunkOrder(self._starts, self._per_buffer, seed)
 
     def rows(self, numbers: Array) -> Rows:
-        """The rows with these numbers; NaN and infinity are refused here."""
+        """The rows with these numbers; NaN (unless it is let through) and infinity are refused."""
         which = np.searchsorted(self._starts, numbers, side="right") - 1
         by_chunk = np.argsort(which, kind="stable")
         needed, firsts = np.unique(which[by_chunk], return_index=True)
@@ -95,7 +96,7 @@ class ChunkedSource:
             batch[places] = rows[numbers[places] - self._starts[chunk]]
         if batch is None:
             batch = np.empty((0, self.n_features), self.dtype)
-        return finite_rows(batch, numbers, self.dtype)
+        return finite_rows(batch, numbers, self.dtype, nan=self.nan)
 
     def warm(self, order: RowOrder, epoch: int, place: int) -> None:
         """Read as much of the next buffer as of this one has been used; drop older ones."""
@@ -134,7 +135,8 @@ class ChunkedSource:
             )
             raise RuntimeError(message)
         if self._sums is not None:
-            total = zlib.crc32(memoryview(rows).cast("B"))
+            content: Any = rows.reshape(-1).view(np.uint8)
+            total = zlib.crc32(content)
             if self._sums.setdefault(chunk, total) != total:
                 message = f"rows {a} to {b} of the source have changed since they were last read"
                 raise RuntimeError(message)

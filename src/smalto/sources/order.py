@@ -93,7 +93,8 @@ class ChunkOrder:
         places = Order(int(ends[-1]), int(key[0])).take(0, begin, end)
         which = np.searchsorted(ends, places, side="right")
         # Rows before this chunk in the buffer, and before it in the source.
-        return places + (self.starts[members + 1] - ends)[which]
+        numbers: Array = places + (self.starts[members + 1] - ends)[which]
+        return numbers
 
     def _chunks(self, epoch: int) -> Array:
         count = len(self.starts) - 1
@@ -105,7 +106,9 @@ class ChunkOrder:
         if known is None or known[0] != epoch:
             chunks = self._chunks(epoch)
             ends = np.cumsum(self.starts[chunks + 1] - self.starts[chunks])
-            last = np.arange(self.per_buffer - 1, len(chunks) + self.per_buffer - 1, self.per_buffer)
+            last = np.arange(
+                self.per_buffer - 1, len(chunks) + self.per_buffer - 1, self.per_buffer
+            )
             known = (epoch, chunks, ends[np.minimum(last, len(chunks) - 1)])
             self._layout_of = known
         return known[1], known[2]

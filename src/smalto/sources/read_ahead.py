@@ -86,7 +86,7 @@ class ReadAhead(Generic[Item]):
                     self._changed.notify_all()
         except StopIteration:
             pass
-        except BaseException as error:  # whatever it is, it belongs to the reader
+        except BaseException as error:  # noqa: BLE001 (whatever it is, it is the reader's)
             self._error = error
         finally:
             with self._changed:

@@ -66,6 +66,7 @@ class Stream:
         if read_ahead is None:
             read_ahead = 2 if self.restarts else 0
         self._depth = check_integer("read_ahead", read_ahead, low=0)
+        self.nan = False  # whether NaN is let through
         self._iterator: Any = None
         self._epoch = 0
         self._place = 0  # rows of this epoch taken from the iterator
@@ -207,4 +208,4 @@ class Stream:
             raise TypeError(message)
         numbers = np.arange(self._place, self._place + rows.shape[0])
         # A batch may be a buffer that its maker fills again: what is kept must be a copy.
-        return finite_rows(rows.copy(), numbers, dtype, "the stream")
+        return finite_rows(rows.copy(), numbers, dtype, nan=self.nan, name="the stream")

@@ -83,7 +83,9 @@ def _as_array(table: Any, dtype: np.dtype[Any]) -> Array:
         return np.stack(rows)
     out = np.empty((table.num_rows, len(columns)), dtype)
     for i, column in enumerate(columns):
-        out[:, i] = column.to_numpy(zero_copy_only=False) if _is_array(column) else column.to_numpy()
+        out[:, i] = (
+            column.to_numpy(zero_copy_only=False) if _is_array(column) else column.to_numpy()
+        )
     return out
 
 
