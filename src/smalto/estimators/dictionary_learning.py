@@ -17,6 +17,7 @@ from smalto.checks import (
     Array,
     Rows,
     as_floats,
+    as_rows,
     check_finite,
     check_integer,
     check_kind,
@@ -188,13 +189,18 @@ class DictionaryLearning(
         self
         """
         self._check_settings()
+        coder, constraint, learner = self._problem()
         with _all_or_nothing(self):
+            X = self._rows(X, reset=True)
+            source = self._source(X)
+            if validation is not None:
+                validation = self._signals(as_rows("validation", validation))
             result = learn(
-                self._rows(X, reset=True),
+                source,
                 self.n_components,
-                self.coder,
-                self.constraint,
-                self.learner,
+                coder,
+                constraint,
+                learner,
                 init=self.init,
                 n_epochs=self.n_epochs,
                 max_steps=self.max_steps,
@@ -208,7 +214,7 @@ class DictionaryLearning(
                 random_state=self.random_state,
             )
             self.stopped_ = result.stopped
-            self._set_result(result.state, result.history)
+            self._set_result(result.state, result.history, X)
         return self
 
     @available_if(_takes_a_stream)  # type: ignore[untyped-decorator]
@@ -238,12 +244,13 @@ class DictionaryLearning(
             X = self._rows(X, reset=first)
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
             check_finite("X", X)
+            batch = self._batch(X, None if first else self.state_)
             state = self.state_ if not first else begin(
-                as_source(X), self.n_components, self.coder, self.constraint, self.learner,
+                as_source(batch), self.n_components, *self._problem(),
                 self.init, self.random_state, threads, stream=True,
             )  # fmt: skip
-            record = step_on(state, X, self.replacement, self.continuation, threads)
-            self._set_result(state, [] if first else self.history_)
+            record = step_on(state, batch, self.replacement, self.continuation, threads)
+            self._set_result(state, [] if first else self.history_, X)
             self.history_.append(record)
         for callback in self.callbacks:
             callback(state, record)
@@ -329,16 +336,36 @@ class DictionaryLearning(
         check_is_fitted(self, "components_")
         X = self._rows(X, reset=False)
         check_finite("X", X)
+        X = self._signals(X)
         D = np.ascontiguousarray(self.components_, float_dtype(X.dtype))
         return X, D, resolve_threads(self.n_threads)
 
-    def _set_result(self, state: State, history: list[Record]) -> None:
+    # What an estimator for a special problem overrides.
+
+    def _problem(self) -> tuple[Coder | None, Constraint | None, Learner | None]:
+        """The coder, the constraint and the learner that the settings ask for."""
+        return self.coder, self.constraint, self.learner
+
+    def _source(self, X: Rows) -> Any:
+        """What `fit` learns from: the rows as they are."""
+        return X
+
+    def _batch(self, X: Rows, state: State | None) -> Rows:
+        """What `partial_fit` learns from; the state is what came before, if anything did."""
+        return X
+
+    def _signals(self, X: Rows) -> Rows:
+        """What is coded of rows given to `transform`."""
+        return X
+
+    def _set_result(self, state: State, history: list[Record], X: Rows) -> None:
+        """Keep what has been learned from the rows X."""
         self.components_ = state.feasible_D()
         self.coder_ = state.coder.fixed()
         self.state_ = state
         self.history_ = history
         self.n_iter_ = state.step
-        self._began_with = (self.coder, self.constraint, self.learner)
+        self._began_with = self._problem()
 
     def _check_settings(self) -> None:
         """Refuse settings that `learn` does not look at, and name others as they are here."""
@@ -360,8 +387,7 @@ class DictionaryLearning(
             )
             raise ValueError(message)
         names = ("coder", "constraint", "learner")
-        for name, had in zip(names, self._began_with, strict=True):
-            now = getattr(self, name)
+        for name, had, now in zip(names, self._began_with, self._problem(), strict=True):
             if now is not had and now != had:
                 message = (
                     f"{name} was {had} when learning began and is {now} now: partial_fit "

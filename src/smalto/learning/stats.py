@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ class Stats:
 
     They are additive: batch learning sums them over everything, online learning scales the
     old and adds the new. All are in float64, and all are stored divided by ``scale``, so that
-    forgetting costs one multiplication and not a pass over A and B.
+    forgetting costs one multiplication and not a pass over A and B. ``code_sum = Σ w α`` and
+    ``sample_sum = Σ w x`` are kept so that the origin can be moved afterwards.
     """
 
     A: Array
@@ -32,16 +33,33 @@ class Stats:
     constant: float = 0.0
     weight: float = 0.0
     scale: float = 1.0
+    code_sum: Array = field(default_factory=lambda: np.zeros(0))
+    sample_sum: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if self.code_sum.size == 0:
+            self.code_sum = np.zeros(self.B.shape[0])
+        if self.sample_sum.size == 0:
+            self.sample_sum = np.zeros(self.B.shape[1])
 
     @classmethod
     def zeros(cls, n_atoms: int, n_features: int) -> Stats:
         """Statistics of nothing."""
         return cls(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, n_features)))
 
+    def move_origin(self, by: Array) -> None:
+        """Make these the statistics of the samples ``x − by``, with codes as they were."""
+        by = np.asarray(by, np.float64)
+        self.B -= np.outer(self.code_sum, by)
+        self.constant += 0.5 * self.weight * float(by @ by) - float(self.sample_sum @ by)
+        self.sample_sum -= self.weight * by
+
     def clear(self) -> None:
         """Forget everything."""
         self.A.fill(0.0)
         self.B.fill(0.0)
+        self.code_sum.fill(0.0)
+        self.sample_sum.fill(0.0)
         self.constant, self.weight, self.scale = 0.0, 0.0, 1.0
 
     def decay(self, beta: float) -> None:
@@ -53,13 +71,18 @@ class Stats:
         if self.scale < _SMALLEST_SCALE:
             self.A *= self.scale
             self.B *= self.scale
+            self.code_sum *= self.scale
+            self.sample_sum *= self.scale
             self.constant *= self.scale
             self.weight *= self.scale
             self.scale = 1.0
 
     def copy(self) -> Stats:
         """An independent copy."""
-        return Stats(self.A.copy(), self.B.copy(), self.constant, self.weight, self.scale)
+        return Stats(
+            self.A.copy(), self.B.copy(), self.constant, self.weight, self.scale,
+            self.code_sum.copy(), self.sample_sum.copy(),
+        )  # fmt: skip
 
     def __add__(self, other: Stats) -> Stats:
         """The statistics of both sets of samples."""
@@ -69,6 +92,8 @@ class Stats:
             a * self.B + b * other.B,
             a * self.constant + b * other.constant,
             a * self.weight + b * other.weight,
+            code_sum=a * self.code_sum + b * other.code_sum,
+            sample_sum=a * self.sample_sum + b * other.sample_sum,
         )
 
     def surrogate_sum(self, D: Array) -> float:
@@ -129,5 +154,7 @@ class Contribution:
             products: Any = codes.as_csr(n_atoms).T @ self.X
             coordinates = products.tocoo()
             stats.B[coordinates.row, coordinates.col] += scaled * coordinates.data
+        stats.code_sum += scaled * np.bincount(codes.indices, codes.values, n_atoms)
+        stats.sample_sum += scaled * np.asarray(self.X.sum(axis=0, dtype=np.float64)).reshape(-1)
         stats.constant += scaled * float(0.5 * self.norms.sum() + self.penalties.sum())
         stats.weight += scaled * n
