@@ -285,36 +285,29 @@ def squared_norms(x: Rows) -> Array:
 
 def _solve(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
     """Code a chunk; signals with holes apart from those without, which need less."""
-    weights = part.weights
-    if weights is not None:
-        width = prepared.G.shape[1]
-        padded = np.ones((len(chunk.Q), width))
-        padded[:, : weights.shape[1]] = weights
-        weights = padded
+    weights = None
+    if part.weights is not None:
+        weights = np.ones(chunk.Q.shape)
+        weights[:, : part.weights.shape[1]] = part.weights
+        chunk = chunk._replace(own=OwnGram(prepared.features, None, weights))
+    solve = prepared.solve if chunk.own is None else prepared.solve_own
     if part.missing is None:
-        if weights is None:
-            return prepared.solve(chunk)
-        return prepared.solve_own(chunk._replace(own=OwnGram(prepared.features, None, weights)))
+        return solve(chunk)
     holes = part.missing.any(axis=1)
     parts, order = [], []
     for has_holes in (False, True):
         rows = np.flatnonzero(holes == has_holes)
         if not rows.size:
             continue
-        own = None
-        if has_holes or weights is not None:
+        some = chunk.take(rows)
+        if has_holes:
             own = OwnGram(
-                prepared.features, part.missing[rows] if has_holes else None,
-                None if weights is None else weights[rows],
-            )  # fmt: skip
-        rounds = np.zeros(len(rows), np.int32)
-        some = Chunk(
-            np.ascontiguousarray(chunk.Q[rows]), chunk.norms[rows], rounds,
-            None if chunk.numbers is None else chunk.numbers[rows],
-            None if chunk.start is None else chunk.start.take(rows), None, own,
-        )  # fmt: skip
-        parts.append((prepared.solve if own is None else prepared.solve_own)(some))
-        chunk.rounds[rows] = rounds
+                prepared.features, part.missing[rows], None if weights is None else weights[rows]
+            )
+            parts.append(prepared.solve_own(some._replace(own=own)))
+        else:
+            parts.append(solve(some))
+        chunk.rounds[rows] = some.rounds
         order.append(rows)
     return stack(parts).take(np.argsort(np.concatenate(order)))
 
