@@ -17,12 +17,13 @@ from smalto.checks import (
     Array,
     Rows,
     as_floats,
+    as_rows,
     check_integer,
     check_kind,
     float_dtype,
 )
 from smalto.coders.base import Coder
-from smalto.coders.encoding import encode, mean_cost
+from smalto.coders.encoding import encode_signals, mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint
@@ -206,13 +207,18 @@ class DictionaryLearning(
         self
         """
         self._check_settings()
+        coder, constraint, learner = self._problem()
         with _all_or_nothing(self):
+            X = self._rows(X, reset=True)
+            source = self._source(X)
+            if validation is not None:
+                validation = self._signals(as_rows("validation", validation))
             result = learn(
-                self._rows(X, reset=True),
+                source,
                 self.n_components,
-                self.coder,
-                self.constraint,
-                self.learner,
+                coder,
+                constraint,
+                learner,
                 init=self.init,
                 n_epochs=self.n_epochs,
                 max_steps=self.max_steps,
@@ -231,7 +237,7 @@ class DictionaryLearning(
                 random_state=self.random_state,
             )
             self.stopped_ = result.stopped
-            self._set_result(result.state, result.history)
+            self._set_result(result.state, result.history, X)
         return self
 
     @available_if(_takes_a_stream)  # type: ignore[untyped-decorator]
@@ -270,15 +276,17 @@ class DictionaryLearning(
         with _all_or_nothing(self), single_threaded_blas():
             X = self._rows(X, reset=first)
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
-            coder = self.coder or Lasso()
-            samples = as_sample_set(X, mask, self.missing, sample_weight, groups, coder)
+            coder, constraint, learner = self._problem()
+            batch = self._batch(X, None if first else self.state_)
+            samples = as_sample_set(
+                batch, mask, self.missing, sample_weight, groups, coder or Lasso()
+            )
             state = self.state_ if not first else begin(
-                samples, self.n_components, self.coder, self.constraint, self.learner,
+                samples, self.n_components, coder, constraint, learner,
                 self.init, self.random_state, threads, stream=True,
             )  # fmt: skip
-            batch = samples.whole()
-            record = step_on(state, batch, self.replacement, self.continuation, threads)
-            self._set_result(state, [] if first else self.history_)
+            record = step_on(state, samples.whole(), self.replacement, self.continuation, threads)
+            self._set_result(state, [] if first else self.history_, X)
             self.history_.append(record)
         for callback in self.callbacks:
             callback(state, record)
@@ -302,10 +310,13 @@ class DictionaryLearning(
             One code per row.
         """
         check_is_fitted(self, "components_")
-        csr = encode(
-            self._rows(X, reset=False), self.components_, self.coder_, mask=mask,
-            missing=self.missing, groups=groups, n_threads=self.n_threads,
-        )  # fmt: skip
+        X = self._signals(self._rows(X, reset=False))
+        signals = as_signals("X", X, mask, self.missing)
+        D = np.ascontiguousarray(self.components_, float_dtype(signals.X.dtype))
+        with single_threaded_blas():
+            csr, _, _ = encode_signals(
+                signals, D, self.coder_, groups, n_threads=resolve_threads(self.n_threads)
+            )
         return csr if self.sparse_output else csr.toarray()
 
     def inverse_transform(self, X: Any) -> Array:
@@ -337,7 +348,7 @@ class DictionaryLearning(
         The cost depends on ψ: to choose between different ``lam`` another measure is needed.
         """
         check_is_fitted(self, "components_")
-        signals = as_signals("X", self._rows(X, reset=False), mask, self.missing)
+        signals = as_signals("X", self._signals(self._rows(X, reset=False)), mask, self.missing)
         signals, _ = in_groups(signals, groups, self.coder_)
         D = np.ascontiguousarray(self.components_, float_dtype(signals.X.dtype))
         with single_threaded_blas():
@@ -370,13 +381,32 @@ class DictionaryLearning(
         )
         return X if isinstance(X, np.memmap) else checked
 
-    def _set_result(self, state: State, history: list[Record]) -> None:
+    # What an estimator for a special problem overrides.
+
+    def _problem(self) -> tuple[Coder | None, Constraint | None, Learner | None]:
+        """The coder, the constraint and the learner that the settings ask for."""
+        return self.coder, self.constraint, self.learner
+
+    def _source(self, X: Rows) -> Any:
+        """What `fit` learns from: the rows as they are."""
+        return X
+
+    def _batch(self, X: Rows, state: State | None) -> Rows:
+        """What `partial_fit` learns from; the state is what came before, if anything did."""
+        return X
+
+    def _signals(self, X: Rows) -> Rows:
+        """What is coded of rows given to `transform`."""
+        return X
+
+    def _set_result(self, state: State, history: list[Record], X: Rows) -> None:
+        """Keep what has been learned from the rows X."""
         self.components_ = state.feasible_D()
         self.coder_ = state.coder.fixed()
         self.state_ = state
         self.history_ = history
         self.n_iter_ = state.step
-        self._began_with = (self.coder, self.constraint, self.learner)
+        self._began_with = self._problem()
 
     def _check_settings(self) -> None:
         """Refuse settings that `learn` does not look at, and name others as they are here."""
@@ -399,8 +429,7 @@ class DictionaryLearning(
             )
             raise ValueError(message)
         names = ("coder", "constraint", "learner")
-        for name, had in zip(names, self._began_with, strict=True):
-            now = getattr(self, name)
+        for name, had, now in zip(names, self._began_with, self._problem(), strict=True):
             if now is not had and now != had:
                 message = (
                     f"{name} was {had} when learning began and is {now} now: partial_fit "

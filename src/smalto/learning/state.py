@@ -113,6 +113,13 @@ class State:
                 self.constraint.project(atom)
         return D
 
+    def move_origin(self, by: Array) -> None:
+        """Go on as if ``by`` had been taken off every sample seen so far, codes as they were."""
+        for part in self.stats:
+            part.move_origin(by)
+        self.worst[self.worst_cost > 0] -= by.astype(self.worst.dtype)
+        self.measure_surrogate()
+
     def mean_surrogate(self) -> float:
         """The surrogate f̂ of the paper: the mean cost of the past with codes as they were."""
         weight = sum(part.total_weight() for part in self.stats)
