@@ -71,6 +71,11 @@ def _converted(X: Any, nan: bool, buffer_rows: int | None) -> Source | Stream:
     return ArraySource.of(X, nan=nan)
 
 
+def is_dask(X: Any) -> bool:
+    """Whether it is a lazy collection of Dask's (which need not be installed)."""
+    return callable(getattr(X, "__dask_graph__", None))
+
+
 def lies_elsewhere(X: Any) -> bool:
     """Whether it is a source or becomes one that is read as needed: not a table in memory."""
     if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
