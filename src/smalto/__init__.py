@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 __all__ = ["DictionaryLearning", "Result", "State", "encode", "lasso_path", "learn"]
 
 _ESTIMATORS = {"DictionaryLearning"}
-_MODULES = {"datasets", "estimators", "learners", "plot", "projections"}
+_MODULES = {"datasets", "estimators", "image", "learners", "plot", "projections"}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +12,7 @@ from smalto.checks import Array, Rows, as_floats, as_rows, check_finite, float_d
 from smalto.kernels.order import permute
 
 
+@runtime_checkable
 class Source(Protocol):
     """Rows of data that learning may ask for."""
 
@@ -59,8 +60,10 @@ def _row_is_finite(row: Rows) -> bool:
 def as_source(X: Any) -> Source:
     """Make a source of what a user gives: an array, a memory map, CSR, or nested lists.
 
-    Data in memory is checked at once, a memory map as it is read.
+    Data in memory is checked at once, a memory map as it is read. A source stays what it is.
     """
+    if isinstance(X, Source):
+        return X
     in_memory = not isinstance(X, np.memmap)
     X = as_rows("X", X)
     if X.shape[0] == 0:
