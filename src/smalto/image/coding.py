@@ -9,6 +9,7 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.base import Coder, Codes
 from smalto.coders.encoding import code_rows, prepare
+from smalto.coders.signals import Signals
 from smalto.image.overlap import PatchAverage
 from smalto.image.patches import Stack
 from smalto.kernels.patches import decode, gather
@@ -76,7 +77,7 @@ def average_of_codes(
         prepared = prepare(D, coder, n_threads)
         for rows, columns in Grid.of(stack, stride).blocks():
             X, means = cut(stack, stack.offsets(0, rows, columns), by_channel, D.dtype, n_threads)
-            codes = code_rows(X, prepared, None, n_threads, measured=False).codes
+            codes = code_rows(Signals(X), prepared, None, n_threads, measured=False).codes
 
             def task(number: int, codes: Codes = codes, X: Array = X) -> None:
                 some = slice(number * _TASK, min((number + 1) * _TASK, len(X)))
