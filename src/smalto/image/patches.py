@@ -197,6 +197,19 @@ class PatchSource:
             out[mine] = np.stack([pictures[owner] + frame, row, column], axis=1)
         return out
 
+    def is_dull(self, numbers: Array, min_contrast: float = 0.0) -> Array:
+        """Which patches with these numbers have no direction, or a contrast below this."""
+        numbers = self._check_numbers(numbers)
+        owners = np.searchsorted(self._ends, numbers, side="right")
+        out = np.empty(len(numbers), np.bool_)
+        for owner in np.unique(owners):
+            mine = np.flatnonzero(owners == owner)
+            first = self._ends[owner - 1] if owner else 0
+            measures = self._stacks[owner].measures(self._of(owner, numbers[mine] - first))
+            flat = is_flat(measures[:, LOW], measures[:, HIGH], self._groups > 0)
+            out[mine] = flat | (measures[:, CONTRAST] < min_contrast**2)
+        return out
+
     def _of(self, owner: int, numbers: Array) -> Array:
         """The places among all of a stack's that its usable patches with these numbers have."""
         places = self._places[owner]
@@ -311,12 +324,6 @@ def is_flat(low: Array, high: Array, center: bool) -> Array:
     if not center:
         return np.asarray(largest == 0)
     return np.asarray(high - low <= FLAT * largest)
-
-
-def is_dull(measures: Array, center: bool, min_contrast: float) -> Array:
-    """Which of the patches with these measures have no direction, or too little contrast."""
-    flat = is_flat(measures[:, LOW], measures[:, HIGH], center)
-    return flat | (measures[:, CONTRAST] < min_contrast**2)
 
 
 def check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
