@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 __all__ = ["DictionaryLearning", "Model", "Result", "State", "encode", "lasso_path", "learn"]
 
 _ESTIMATORS = {"DictionaryLearning"}
-_MODULES = {"datasets", "estimators", "learners", "plot", "projections", "sources"}
+_MODULES = {"datasets", "estimators", "image", "learners", "plot", "projections", "sources"}
 
 
 def __getattr__(name: str) -> Any:
