@@ -36,6 +36,7 @@ from smalto.learning.replacement import Replacement
 from smalto.learning.samples import as_sample_set
 from smalto.learning.state import Record, State
 from smalto.learning.step import step_on
+from smalto.sources import as_source, lies_elsewhere
 from smalto.threads import resolve_threads, single_threaded_blas
 
 
@@ -185,9 +186,10 @@ class DictionaryLearning(
 
         Parameters
         ----------
-        X : array, memory map, CSR array or data frame (n, m)
-            Training samples, one per row, at least as many as atoms. float32 is learned from
-            in float32, everything else in float64. Only what an update draws is copied.
+        X : array, memory map, CSR array, data frame, file or stream
+            Training samples, one per row, at least as many as atoms; whatever `smalto.learn`
+            learns from. float32 is learned from in float32, everything else in float64. Only
+            what an update draws is copied. A Dask array is learned from on its cluster.
         y : ignored
         sample_weight : array (n,), optional
             Weights of the samples in the cost, at least zero.
@@ -373,6 +375,10 @@ class DictionaryLearning(
 
     def _rows(self, X: Any, *, reset: bool) -> Rows:
         """X as scikit-learn wants it checked, but neither copied nor read: that comes later."""
+        if reset and lies_elsewhere(X):
+            source = as_source(X, nan=self.missing == "nan")
+            self.n_features_in_ = source.n_features
+            return source
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             validate_data(self, X.data, reset=reset, skip_check_array=True)
             return X
