@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +25,7 @@ from smalto.checks import (
 from smalto.coders.base import Coder
 from smalto.coders.encoding import code_rows, mean_cost, prepare
 from smalto.constraints import Constraint
+from smalto.estimators.base import all_or_nothing
 from smalto.learning.atoms import Replacement
 from smalto.learning.begin import begin
 from smalto.learning.continuation import Continuation
@@ -190,7 +190,7 @@ class DictionaryLearning(
         """
         self._check_settings()
         coder, constraint, learner = self._problem()
-        with _all_or_nothing(self):
+        with all_or_nothing(self):
             X = self._rows(X, reset=True)
             source = self._source(X)
             if validation is not None:
@@ -240,7 +240,7 @@ class DictionaryLearning(
         first = not hasattr(self, "state_")
         if not first:
             self._refuse_changes()
-        with _all_or_nothing(self), single_threaded_blas():
+        with all_or_nothing(self), single_threaded_blas():
             X = self._rows(X, reset=first)
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
             check_finite("X", X)
@@ -394,15 +394,3 @@ class DictionaryLearning(
                     f"cannot change it, fit begins afresh"
                 )
                 raise ValueError(message)
-
-
-@contextmanager
-def _all_or_nothing(model: Any) -> Iterator[None]:
-    """Give a model that fails to learn back the attributes it had."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
