@@ -2,5 +2,6 @@
 
 from smalto.estimators.dictionary_learning import DictionaryLearning
 from smalto.estimators.sparse_cca import SparseCCA
+from smalto.estimators.sparse_pca import SparsePCA
 
-__all__ = ["DictionaryLearning", "SparseCCA"]
+__all__ = ["DictionaryLearning", "SparseCCA", "SparsePCA"]

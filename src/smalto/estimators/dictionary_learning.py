@@ -34,7 +34,7 @@ from smalto.learning.loop import Callback, check_callbacks, learn
 from smalto.learning.online import Online
 from smalto.learning.state import Record, State
 from smalto.learning.step import step_on
-from smalto.sources import as_source
+from smalto.sources import Source, as_source
 from smalto.threads import resolve_threads, single_threaded_blas
 
 
@@ -189,10 +189,10 @@ class DictionaryLearning(
         self
         """
         self._check_settings()
-        coder, constraint, learner = self._problem()
         with all_or_nothing(self):
             X = self._rows(X, reset=True)
             source = self._source(X)
+            coder, constraint, learner = self._problem()
             if validation is not None:
                 validation = self._signals(as_rows("validation", validation))
             result = learn(
@@ -201,7 +201,7 @@ class DictionaryLearning(
                 coder,
                 constraint,
                 learner,
-                init=self.init,
+                init=self._init(source),
                 n_epochs=self.n_epochs,
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
@@ -245,10 +245,14 @@ class DictionaryLearning(
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
             check_finite("X", X)
             batch = self._batch(X, None if first else self.state_)
-            state = self.state_ if not first else begin(
-                as_source(batch), self.n_components, *self._problem(),
-                self.init, self.random_state, threads, stream=True,
-            )  # fmt: skip
+            if first:
+                source, problem = as_source(batch), self._problem()
+                state = begin(
+                    source, self.n_components, *problem, self._init(source), self.random_state,
+                    threads, stream=True,
+                )  # fmt: skip
+            else:
+                state = self.state_
             record = step_on(state, batch, self.replacement, self.continuation, threads)
             self._set_result(state, [] if first else self.history_, X)
             self.history_.append(record)
@@ -346,9 +350,13 @@ class DictionaryLearning(
         """The coder, the constraint and the learner that the settings ask for."""
         return self.coder, self.constraint, self.learner
 
-    def _source(self, X: Rows) -> Any:
+    def _source(self, X: Rows) -> Source:
         """What `fit` learns from: the rows as they are."""
-        return X
+        return as_source(X)
+
+    def _init(self, source: Source) -> Any:
+        """The first dictionary, where it is not to be made of samples."""
+        return self.init
 
     def _batch(self, X: Rows, state: State | None) -> Rows:
         """What `partial_fit` learns from; the state is what came before, if anything did."""
