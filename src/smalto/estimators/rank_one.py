@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from smalto.checks import Array
-from smalto.coders.base import PADDING, Coder
+from smalto.coders.base import PADDING, Chunk, Coder
 from smalto.constraints import Adaptive, Constraint, project_checked
 from smalto.learning.step import is_power_of_two
 
@@ -136,7 +136,8 @@ def codes_of(coder: Coder, coded: Side, ordered: Side) -> Codes:
             held[0] = coder.resolve(sample, np.ascontiguousarray(v[None]), 1)
         G, Q = np.zeros((PADDING, PADDING), c.dtype), np.zeros((p, PADDING), c.dtype)
         G[0, 0], Q[:, 0] = square, c
-        solution = held[0].solver(G)(Q, norms, None, None).as_csr(PADDING)
+        chunk = Chunk(Q, norms, np.zeros(p, np.int32))
+        solution = held[0].solver(G)(chunk).as_csr(PADDING)
         return solution[:, [0]].toarray().reshape(-1), getattr(held[0], "lam", None)
 
     return codes

@@ -23,8 +23,7 @@ from smalto.checks import (
     check_number,
     float_dtype,
 )
-from smalto.coders.base import Coder
-from smalto.coders.encoding import check_coder
+from smalto.coders.base import Coder, check_coder
 from smalto.constraints import Constraint, FusedLassoBall, check_constraint
 from smalto.estimators.base import all_or_nothing
 from smalto.estimators.rank_one import Pair, Side, codes_of, find_pair, keep_largest

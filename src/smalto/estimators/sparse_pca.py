@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
-from smalto.checks import Array, Rows, check_number, float_dtype
+from smalto.checks import Array, Rows, check_finite, check_number, float_dtype
 from smalto.coders.base import Coder
 from smalto.coders.encoding import ROWS_AT_ONCE
 from smalto.coders.lasso import Lasso
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, density
-from smalto.estimators.dictionary_learning import DictionaryLearning
+from smalto.estimators.dictionary_learning import DictionaryLearning, takes_a_stream
 from smalto.estimators.variance import (
     adjusted_variances,
     centred,
@@ -32,8 +33,9 @@ from smalto.learning.state import Record, State
 from smalto.sources import Source, as_source
 
 DEFAULT_DENSITY = 0.3
-# Both by measurement on faces and patches: see benchmarks/peers/sparse_pca.py.
+# By measurement on faces and patches: see benchmarks/peers/sparse_pca.py.
 DEFAULT_LAM = 0.4
+DEFAULT_RHO = 2.0
 _SAMPLE_ROWS = 2048
 
 
@@ -90,9 +92,9 @@ class SparsePCA(DictionaryLearning):
     constraint : constraint, optional
         Any other set for the components, instead of ``gamma``, ``density`` and ``fused``.
     learner : learner, optional
-        How the components follow from the data. By default ``Online(t0=v)``, v being the total
-        variance of the samples: the first components count as much as a batch or more until
-        their density has settled.
+        How the components follow from the data. By default ``Online(rho=2, t0=v)``, v being the
+        total variance of the samples: the first components are held until their density has
+        settled.
     init : array (k, m), optional
         The first components. By default principal components of 2 048 samples (or of the first
         batch of a stream), or samples where these are too few for that.
@@ -188,6 +190,72 @@ random_state, sparse_output
         self.nonzeros = nonzeros
         self.fused = fused
 
+    def fit(  # type: ignore[override]  # of samples that are whole and count the same
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        validate_every: int | Sequence[int] | None = None,
+    ) -> Self:
+        """Learn components from X, afresh.
+
+        Parameters
+        ----------
+        X : array, memory map, CSR array or data frame (n, m)
+            Training samples, one per row, at least as many as components, not centred. float32
+            is learned from in float32, everything else in float64. It is read once for its
+            mean, once for each epoch, and once for the variance explained.
+        y : ignored
+        validation : array or CSR array, optional
+            Held-out samples whose mean cost is recorded in ``history_`` now and then.
+        validate_every : int or sequence of int, optional
+            At every so many updates, or after these; by default ever more rarely.
+
+        Returns
+        -------
+        self
+        """
+        return super().fit(X, validation=validation, validate_every=validate_every)
+
+    @available_if(takes_a_stream)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Update the components once, with all of X as one batch.
+
+        Goes on from the state that `fit` or the last `partial_fit` left; the mean is that of
+        all samples so far. Batches may differ in size.
+
+        Parameters
+        ----------
+        X : array, CSR array or data frame (n, m)
+            New samples, not centred, in the precision of the first ones.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        return super().partial_fit(X)  # type: ignore[no-any-return]
+
+    def transform(self, X: Any) -> Any:  # type: ignore[override]
+        """Sparse codes: ``argmin_α ½‖x − μ − αD‖² + lam ‖α‖₁`` for each row x of X.
+
+        Parameters
+        ----------
+        X : array, memory map, CSR array or data frame (n, m)
+            Samples, not centred.
+
+        Returns
+        -------
+        array (n, k), or csr_array with ``sparse_output``
+            One code per row.
+        """
+        return super().transform(X)
+
+    def score(self, X: Any, y: Any = None) -> float:  # type: ignore[override]
+        """Minus the mean of ``min_α ½‖x − μ − αD‖² + lam ‖α‖₁``: higher is better."""
+        return super().score(X)
+
     def inverse_transform(self, X: Any) -> Array:
         """Signals ``αD + μ`` from codes α.
 
@@ -205,7 +273,9 @@ random_state, sparse_output
         return np.asarray(signals + self.mean_.astype(signals.dtype))
 
     def _problem(self) -> tuple[Coder | None, Constraint | None, Learner | None]:
-        learner = Online(t0=self._total_variance) if self.learner is None else self.learner
+        learner = self.learner
+        if learner is None:
+            learner = Online(rho=DEFAULT_RHO, t0=self._total_variance)
         return self._codes(), self._set(), learner
 
     def _codes(self) -> Coder:
@@ -239,6 +309,12 @@ random_state, sparse_output
             return ElasticNetBall(self.gamma, density=wanted)
         return FusedLassoBall(self.gamma, check_number("fused", self.fused, low=0), density=wanted)
 
+    def _rows(self, X: Any, *, reset: bool) -> Rows:
+        if isinstance(X, np.ma.MaskedArray):
+            message = "SparsePCA needs samples without missing entries, got a masked array"
+            raise TypeError(message)
+        return super()._rows(X, reset=reset)
+
     def _source(self, X: Rows) -> Source:
         source = as_source(X)
         self.mean_ = column_means(X)
@@ -250,6 +326,7 @@ random_state, sparse_output
         return rest
 
     def _batch(self, X: Rows, state: State | None) -> Rows:
+        check_finite("X", X)
         seen = 0 if state is None else state.samples
         n = X.shape[0]
         before = np.zeros(X.shape[1]) if state is None else self.mean_
@@ -261,7 +338,7 @@ random_state, sparse_output
             state.move_origin(self.mean_ - before)
         return rest
 
-    def _init(self, source: Source) -> Any:
+    def _init(self, source: Any) -> Any:
         if self.init is not None:
             return self.init
         return principal_components(_sample(source), self.n_components)
