@@ -9,12 +9,21 @@ from smalto.coders import encode, lasso_path
 from smalto.learning import Result, State, learn
 
 if TYPE_CHECKING:
-    from smalto.estimators import DictionaryLearning
+    from smalto.estimators import DictionaryLearning, SparseCCA, SparsePCA
 
 __version__ = "0.1.0"
-__all__ = ["DictionaryLearning", "Result", "State", "encode", "lasso_path", "learn"]
+__all__ = [
+    "DictionaryLearning",
+    "Result",
+    "SparseCCA",
+    "SparsePCA",
+    "State",
+    "encode",
+    "lasso_path",
+    "learn",
+]
 
-_ESTIMATORS = {"DictionaryLearning"}
+_ESTIMATORS = {"DictionaryLearning", "SparseCCA", "SparsePCA"}
 _MODULES = {"datasets", "estimators", "learners", "plot", "projections"}
 
 
