@@ -87,7 +87,7 @@ def find_pair(
     v = _leading(coded, ordered)
     if isinstance(constraint, Adaptive):
         constraint = constraint.begun(v[None])
-    project_checked(constraint, v)
+    v = _on_the_better_side(v, coded, ordered, codes, constraint)
     u, lam, norm = np.zeros(coded.X.shape[1], v.dtype), None, 0.0
     for iteration in range(1, max_iter + 1):
         square = float(v @ v)
@@ -144,7 +144,10 @@ def codes_of(coder: Coder, coded: Side, ordered: Side) -> Codes:
 
 
 def _leading(coded: Side, ordered: Side) -> Array:
-    """About the first right singular vector of ZₓᵀZᵧ, always from the same start."""
+    """About the first right singular vector of ZₓᵀZᵧ, always from the same start.
+
+    Zero where nothing but rounding is left of one of the sides.
+    """
     near, far = ordered.moment(), coded.moment()
     a = np.random.default_rng(0).standard_normal(len(coded.X)).astype(coded.X.dtype)
     for _ in range(_START):
@@ -154,5 +157,24 @@ def _leading(coded: Side, ordered: Side) -> Array:
             break
         a /= norm
     v = ordered.correlate(a)
-    norm = v.dtype.type(np.linalg.norm(v))
-    return v / norm if norm > 0 else v
+    rounding = 100 * float(np.finfo(v.dtype).eps)
+    for side, image in ((coded, coded.correlate(a)), (ordered, v)):
+        if not np.linalg.norm(image) > rounding * np.linalg.norm(side.X):
+            return np.zeros_like(v)
+    return np.asarray(v / v.dtype.type(np.linalg.norm(v)))
+
+
+def _on_the_better_side(
+    v: Array, coded: Side, ordered: Side, codes: Codes, constraint: Constraint
+) -> Array:
+    """The start v or −v, projected: it matters where signs are asked for."""
+    best, largest = np.zeros_like(v), -1.0
+    for start in (v.copy(), -v):
+        project_checked(constraint, start)
+        square, size = float(start @ start), 0.0
+        if square > 0:
+            u, _ = codes(coded.correlate(ordered.score(start)), square, start, 1)
+            size = square * float(u @ u)
+        if size > largest * (1 + 1e-6):
+            best, largest = start, size
+    return best
