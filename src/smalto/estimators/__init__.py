@@ -1,5 +1,7 @@
 """Estimators: learning as scikit-learn has it."""
 
 from smalto.estimators.dictionary_learning import DictionaryLearning
+from smalto.estimators.sparse_cca import SparseCCA
+from smalto.estimators.sparse_pca import SparsePCA
 
-__all__ = ["DictionaryLearning"]
+__all__ = ["DictionaryLearning", "SparseCCA", "SparsePCA"]
