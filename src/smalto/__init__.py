@@ -9,12 +9,12 @@ from smalto.coders import encode, lasso_path
 from smalto.learning import Result, State, learn
 
 if TYPE_CHECKING:
-    from smalto.estimators import DictionaryLearning
+    from smalto.estimators import NMF, DictionaryLearning
 
 __version__ = "0.1.0"
-__all__ = ["DictionaryLearning", "Result", "State", "encode", "lasso_path", "learn"]
+__all__ = ["NMF", "DictionaryLearning", "Result", "State", "encode", "lasso_path", "learn"]
 
-_ESTIMATORS = {"DictionaryLearning"}
+_ESTIMATORS = {"NMF", "DictionaryLearning"}
 _MODULES = {"datasets", "estimators", "learners", "plot", "projections"}
 
 

@@ -201,7 +201,7 @@ class DictionaryLearning(
                 coder,
                 constraint,
                 learner,
-                init=self.init,
+                init=self._first_atoms(X),
                 n_epochs=self.n_epochs,
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
@@ -247,7 +247,7 @@ class DictionaryLearning(
             batch = self._batch(X, None if first else self.state_)
             state = self.state_ if not first else begin(
                 as_source(batch), self.n_components, *self._problem(),
-                self.init, self.random_state, threads, stream=True,
+                self._first_atoms(batch), self.random_state, threads, stream=True,
             )  # fmt: skip
             record = step_on(state, batch, self.replacement, self.continuation, threads)
             self._set_result(state, [] if first else self.history_, X)
@@ -345,6 +345,10 @@ class DictionaryLearning(
     def _problem(self) -> tuple[Coder | None, Constraint | None, Learner | None]:
         """The coder, the constraint and the learner that the settings ask for."""
         return self.coder, self.constraint, self.learner
+
+    def _first_atoms(self, X: Rows) -> Any:
+        """The first dictionary, or None for samples."""
+        return self.init
 
     def _source(self, X: Rows) -> Any:
         """What `fit` learns from: the rows as they are."""

@@ -154,8 +154,8 @@ def learn(
     data = as_source(source)
     n_atoms = check_integer("n_atoms", n_atoms)
     limits = _Limits.of(n_epochs, max_steps, max_seconds)
-    held_out = None if validation is None else _check_validation(validation, data)
-    is_due = _schedule(validate_every)
+    held_out = None if validation is None else check_validation(validation, data)
+    is_due = schedule(validate_every)
     replacement = Replacement() if replacement is None else replacement
     check_kind("replacement", replacement, Replacement, "Replacement(...)")
     check_kind("continuation", continuation, Continuation | None, "None or Continuation(...)")
@@ -249,7 +249,7 @@ class _Limits:
         return None
 
 
-def _schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
+def schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
     """Whether the validation set is due after a step."""
     if every is None:
         return lambda step: is_power_of_two(step) or (step % 3 == 0 and is_power_of_two(step // 3))
@@ -260,7 +260,7 @@ def _schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
     return lambda step: step in steps
 
 
-def _check_validation(validation: Any, data: Source) -> Rows:
+def check_validation(validation: Any, data: Source) -> Rows:
     X = as_rows("validation", validation)
     check_finite("validation", X)
     if X.shape[0] == 0 or X.shape[1] != data.n_features:
