@@ -11,6 +11,7 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
 from smalto.coders.base import Coder, Codes, Solver
+from smalto.coders.nonnegative import inverse, solve_dense
 from smalto.coders.path import lam_for_nonzeros
 from smalto.kernels.active import make_active_set
 from smalto.kernels.lasso import elastic_net_of_rows, lasso_rows
@@ -96,7 +97,11 @@ class Lasso:
         fast = exact if G.dtype == np.float32 else exact.astype(np.float32)
         lam, positive = float(self.lam), bool(self.positive)
 
+        H = inverse(G) if lam == 0.0 and positive else None
+
         def solve(Q: Array, norms: Array, start: Codes | None, rows: slice | None) -> Codes:
+            if H is not None:
+                return solve_dense(G, H, Q, lam, start, _active_set)
             return _solve_rows(exact, fast, Q, lam, positive, start or _NO_START)
 
         return solve
@@ -107,6 +112,12 @@ class Lasso:
         out = np.empty(codes.shape[0])
         elastic_net_of_rows(codes.indptr, codes.data, self.lam or 0.0, float(self.ridge), out)
         return out
+
+
+def _active_set(G: Array, Q: Array, lam: float, start: Codes) -> Codes:
+    """Non-negative codes over a dictionary with Gram matrix G, near to the start."""
+    flat = G.reshape(-1)
+    return _solve_rows(flat, flat.astype(np.float32, copy=False), Q, lam, True, start)
 
 
 def default_lam(X: Rows) -> float:

@@ -63,3 +63,15 @@ def descend(G, Q, shift, sweeps, C, begin, end, q, c):
         for t in range(k):
             for i in range(width):
                 C[t, first + i] = c[t * PANEL + i]
+
+
+@kernel
+def compress(dense, indices, values):
+    """List the positive entries of the rows of a dense array, row after row."""
+    p = 0
+    for i in range(dense.shape[0]):
+        for j in range(dense.shape[1]):
+            if dense[i, j] > 0:
+                indices[p] = j
+                values[p] = dense[i, j]
+                p += 1

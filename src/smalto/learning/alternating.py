@@ -6,13 +6,14 @@ little beside the two products with the data that it needs. Two things make it f
 
 - Both halves start from points extrapolated along their last moves; a step that raises the cost
   is taken back, and extrapolates less from then on.
-- The first iterations read few samples, then ever more: as long as the atoms are far from where
-  they will end, a part of the data says as well where to go.
+- The first iterations read few samples and few features, then ever more: as long as the atoms are
+  far from where they will end, a part of the data says as well where to go.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,12 +34,12 @@ from smalto.threads import run_tasks
 SWEEPS = 10  # of coordinate descent per product with the data, for codes and for atoms
 CONSTRAINED_SWEEPS = 3  # for atoms in a set that takes a projection
 FIRST_SWEEPS = 30  # for codes that start from nothing
-FIRST_ROWS = 32  # samples per atom that the first iterations read
-GROWTH = 4  # times as many samples in the next stage
-STAGE_TOLERANCE = 5e-3  # a stage ends when this is all that `WINDOW` iterations gain
+FIRST_SIZE = 16  # samples, and features, per atom that the first iterations read
+GROWTH = 4  # times as many in the next stage
+STAGE_TOLERANCE = 2e-2  # a stage ends when this is all that `WINDOW` iterations gain
 STAGE_ITERATIONS = 60  # but not later than after so many
 WINDOW = 10
-_GROUPS = 16  # parts of the data whose sums are kept apart, so that threads can share the work
+_GROUPS = 8  # parts of the data whose sums are kept apart, so that threads can share the work
 _CHUNK = 1024  # samples coded at a time
 _COLUMNS = 1024  # features of atoms updated as one task
 _STAGE_EPOCH = 1 << 41  # the samples of the first stages: the order of an epoch that never comes
@@ -190,31 +191,90 @@ def alternate(
     X = X if isinstance(X, np.memmap) else as_floats(X, state.D.dtype)
     history: list[Record] = []
     stopped = "epochs"
-    for size in stages(len(state.D), X.shape[0]):
-        last = size == X.shape[0]
-        if last:
-            part, ending = X, limits
-        else:
-            part = X[np.sort(Order(X.shape[0], state.seed).take(_STAGE_EPOCH, 0, size))]
+    for rows, columns in stages(*state.D.shape, X.shape[0], state.constraint):
+        sketch = _Sketch.of(X, rows, columns, state.seed)
+        here = state if columns == X.shape[1] else _on_columns(state, sketch)
+        ending = limits
+        if rows < X.shape[0] or here is not state:
             ending = replace(limits, tol=STAGE_TOLERANCE, iterations=STAGE_ITERATIONS)
-        codes = _Codes(part, len(state.D), state.D.dtype)
+        codes = _Codes(sketch.read(), len(state.D), state.D.dtype)
+        calls = callbacks if here is state else ()
         stopped = _stage(
-            state, codes, ending, callbacks, measure, interrupted, history, n_threads
+            here, codes, ending, calls, measure, interrupted, history, n_threads
         )
+        if here is not state:
+            state.D = _all_columns(here, codes, sketch, n_threads)
+            state.seconds = here.seconds
+            history.clear()
         if stopped in ("seconds", "callback", "interrupt"):
             break
-    if not last:
+    if codes.X is not X:
         codes = _Codes(X, len(state.D), state.D.dtype)
     return stopped, history, _finish(state, codes, n_threads)
 
 
-def stages(n_atoms: int, n_rows: int) -> list[int]:
-    """How many samples each stage reads; the last one all."""
-    sizes, size = [], FIRST_ROWS * n_atoms
-    while 2 * size <= n_rows:
-        sizes.append(size)
+def stages(
+    n_atoms: int, n_features: int, n_rows: int, constraint: Constraint
+) -> list[tuple[int, int]]:
+    """How many samples and features each stage reads; the last one all.
+
+    Only in an ℓ2 ball do some of an atom's entries obey the same rules as all of them.
+    """
+    sizes, size = [], FIRST_SIZE * n_atoms
+    many = n_features if constraint == L2Ball(positive=True) else 0
+    while 2 * size <= max(n_rows, many):
+        rows = size if 2 * size <= n_rows else n_rows
+        sizes.append((rows, size if 2 * size <= many else n_features))
         size *= GROWTH
-    return [*sizes, n_rows]
+    return [*sizes, (n_rows, n_features)]
+
+
+@dataclass(frozen=True)
+class _Sketch:
+    """Some rows and columns of the data, the first ones of a random order."""
+
+    X: Rows
+    rows: Array | None  # None: all
+    columns: Array | None
+
+    @classmethod
+    def of(cls, X: Rows, rows: int, columns: int, seed: int) -> _Sketch:
+        n, m = X.shape
+        return cls(
+            X,
+            None if rows == n else np.sort(Order(n, seed).take(_STAGE_EPOCH, 0, rows)),
+            None if columns == m else np.sort(Order(m, seed).take(_STAGE_EPOCH, 0, columns)),
+        )
+
+    @property
+    def scale(self) -> float:
+        """What makes the norms of the parts those of the whole, about."""
+        return 1.0 if self.columns is None else math.sqrt(self.X.shape[1] / len(self.columns))
+
+    def read(self) -> Rows:
+        """The part of the data; the data itself where it is all of it."""
+        part = self.X if self.rows is None else self.X[self.rows]
+        return part if self.columns is None else part[:, self.columns] * part.dtype.type(self.scale)
+
+
+def _on_columns(state: State, sketch: _Sketch) -> State:
+    """A state for the columns of a sketch."""
+    assert sketch.columns is not None
+    D = np.ascontiguousarray(state.D[:, sketch.columns] * state.D.dtype.type(sketch.scale))
+    for atom in D:
+        state.constraint.project(atom)
+    return replace(state, D=D)
+
+
+def _all_columns(state: State, codes: _Codes, sketch: _Sketch, n_threads: int) -> Array:
+    """The dictionary on all columns that goes with the codes of a sketch."""
+    coder, C = _lasso(state), codes.old
+    whole = replace(sketch, columns=None).read()
+    D = np.zeros((len(C), whole.shape[1]), C.dtype)
+    atoms = _Atoms(D, D, state.constraint, is_free(coder, state.constraint))
+    A = (C @ C.T).astype(np.float64)
+    atoms.accept(atoms.step(A, np.asarray(C @ whole, np.float64), FIRST_SWEEPS, n_threads), 0.0)
+    return _scaled(atoms)
 
 
 def _stage(
