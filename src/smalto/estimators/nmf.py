@@ -23,12 +23,14 @@ from smalto.learning.begin import as_seed, begin
 from smalto.learning.interrupts import deferred_interrupt
 from smalto.learning.learner import Learner
 from smalto.learning.loop import Callback, check_validation, close_all, schedule
+from smalto.learning.online import Online
 from smalto.learning.reorder import by_energy, reorder
 from smalto.learning.state import State
 from smalto.sources import as_source
 from smalto.threads import resolve_threads, single_threaded_blas
 
 EPOCHS = 200
+SWEEPS = 5  # over the atoms for each batch of a stream: codes are dense, and atoms depend on all
 _STARTS = ("samples", "random", "nndsvd", "nndsvda")
 
 
@@ -58,7 +60,7 @@ class NMF(DictionaryLearning):
         By default `fit` alternates between codes and atoms, with all codes in memory, to high
         accuracy: for data that can be read many times over. With a learner such as ``Online()``
         it passes over the data as `DictionaryLearning` does. Streams (`partial_fit`) are always
-        learned from by a learner, ``Online()`` by default.
+        learned from by a learner, ``Online(sweeps=5)`` by default.
     n_epochs : int, optional
         Passes over all of the data, at most: 200 by default, 1 with a learner.
     tol : float, default 1e-3
@@ -173,22 +175,28 @@ class NMF(DictionaryLearning):
         """
         coder, constraint, learner = self._problem()
         threads = resolve_threads(self.n_threads)
-        if learner is not None or not isinstance(coder, Lasso):
+        if self.learner is not None or not isinstance(coder, Lasso):
             super().fit(X, validation=validation, validate_every=validate_every)
             squares = self._squared_error(X, threads)
         else:
             self._check_settings()
             with all_or_nothing(self):
-                squares = self._alternate(X, coder, constraint, validation, validate_every, threads)
+                squares = self._alternate(
+                    X, (coder, constraint, learner), validation, validate_every, threads
+                )
         self.reconstruction_err_ = math.sqrt(squares)
         reorder(self.state_, by_energy(self.state_))
         self.components_ = self.state_.feasible_D()
         return self
 
     def _alternate(
-        self, X: Any, coder: Coder, constraint: Constraint, validation: Any, validate_every: Any,
+        self,
+        X: Any,
+        problem: tuple[Coder, Constraint, Learner],
+        validation: Any,
+        validate_every: Any,
         threads: int,
-    ) -> float:  # fmt: skip
+    ) -> float:
         """Learn from data that can be read again and again; the squared error at the end."""
         X = self._rows(X, reset=True)
         data = as_source(X)
@@ -211,9 +219,8 @@ class NMF(DictionaryLearning):
 
         with single_threaded_blas(), deferred_interrupt() as interrupted:
             state = begin(
-                data, self.n_components, coder, constraint, None, self._first_atoms(X),
-                self.random_state, threads,
-            )  # fmt: skip
+                data, self.n_components, *problem, self._first_atoms(X), self.random_state, threads
+            )
             self.stopped_, history, squares = alternate(
                 state, X, limits, list(self.callbacks), measure, interrupted, threads
             )
@@ -237,7 +244,7 @@ class NMF(DictionaryLearning):
         tags.input_tags.positive_only = True
         return tags
 
-    def _problem(self) -> tuple[Coder, Constraint, Learner | None]:
+    def _problem(self) -> tuple[Coder, Constraint, Learner]:
         lam = check_number("lam", self.lam, low=0)
         coder = Lasso(lam, positive=True) if self.coder is None else check_coder(self.coder)
         constraint = L2Ball(positive=True)
@@ -251,7 +258,7 @@ class NMF(DictionaryLearning):
             if not getattr(part, "positive", name == "constraint"):
                 message = f"NMF needs a non-negative {name}, such as one with positive=True, got {part}"
                 raise ValueError(message)
-        return coder, constraint, self.learner
+        return coder, constraint, Online(sweeps=SWEEPS) if self.learner is None else self.learner
 
     def _check_settings(self) -> None:
         super()._check_settings()

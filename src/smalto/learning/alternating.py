@@ -290,17 +290,21 @@ def _stage(
     rounding = 0.5 * codes.squares * float(np.finfo(state.D.dtype).eps)
     for iteration in itertools.count():
         clock = time.perf_counter()
-        beta = momentum.beta if iteration else 0.0
+        settled = not isinstance(state.constraint, Adaptive)
+        if isinstance(state.constraint, Adaptive):
+            adapted = state.constraint.adapted(atoms.old)
+            settled = adapted is state.constraint
+            state.constraint = atoms.constraint = adapted
+        # Where the set still moves, costs cannot be compared.
+        beta = momentum.beta if iteration and settled else 0.0
         sweeps = SWEEPS if iteration else FIRST_SWEEPS
         A, B, penalty = codes.step(atoms.ahead, coder, beta, sweeps, n_threads)
-        if isinstance(state.constraint, Adaptive):
-            state.constraint = atoms.constraint = state.constraint.adapted(atoms.old)
         D = atoms.step(A, B, SWEEPS, n_threads)
         wide = D.astype(np.float64)
         fit = 0.5 * (codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T))
         cost = max(float(fit), 0.0) + penalty
         replaced = 0
-        if cost > before + rounding:
+        if settled and cost > before + rounding:
             atoms.take_back()
             codes.take_back()
             momentum.shrink()
