@@ -76,14 +76,15 @@ def test_dual_is_what_answers(monkeypatch):
     monkeypatch.setattr(dense, "ROUNDING", 1e6)
     called = []
 
-    def watch(G, Q, lam, start):
-        called.append(G)
-        return real(G, Q, lam, start)
-
     from smalto.coders import lasso
 
-    real = lasso._active_set
-    monkeypatch.setattr(lasso, "_active_set", watch)
+    real = lasso._solve_rows
+
+    def watch(G, *others):
+        called.append(G.reshape(16, 16))
+        return real(G, *others)
+
+    monkeypatch.setattr(lasso, "_solve_rows", watch)
     encode(X, D, NNLS, n_threads=1)
     assert len(called) == 1
     G = np.zeros_like(called[0])

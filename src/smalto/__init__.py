@@ -6,16 +6,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from smalto.coders import encode, lasso_path
-from smalto.learning import Result, State, learn
+from smalto.learning import Model, Result, State, learn
 
 if TYPE_CHECKING:
     from smalto.estimators import NMF, DictionaryLearning
 
 __version__ = "0.1.0"
-__all__ = ["NMF", "DictionaryLearning", "Result", "State", "encode", "lasso_path", "learn"]
+__all__ = ["NMF", "DictionaryLearning", "Model", "Result", "State", "encode", "lasso_path", "learn"]
 
 _ESTIMATORS = {"NMF", "DictionaryLearning"}
-_MODULES = {"datasets", "estimators", "learners", "plot", "projections"}
+_MODULES = {"datasets", "estimators", "image", "learners", "plot", "projections", "sources"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,10 @@
 """Coders: the sparse coding problems, and the one door to solving them."""
 
 from smalto.coders.base import Coder
+from smalto.coders.bridge import Bridge
+from smalto.coders.certificates import duality_gap
 from smalto.coders.constrained import ErrorBound, L1Ball
-from smalto.coders.encoding import encode
+from smalto.coders.encoding import Info, encode
 from smalto.coders.lasso import Lasso
 from smalto.coders.omp import L0, OMP
 from smalto.coders.path import Path, lasso_path
@@ -11,12 +13,15 @@ from smalto.coders.ridge import Ridge
 __all__ = [
     "L0",
     "OMP",
+    "Bridge",
     "Coder",
     "ErrorBound",
+    "Info",
     "L1Ball",
     "Lasso",
     "Path",
     "Ridge",
+    "duality_gap",
     "encode",
     "lasso_path",
 ]

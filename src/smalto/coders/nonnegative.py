@@ -1,8 +1,8 @@
 """Exact non-negative codes with few zeros.
 
 The active set of a dense code is nearly everything, and its factor costs k³. The dual of
-``min_α ½ αGαᵀ − (q − λ)αᵀ, α ≥ 0`` is the same kind of problem: with H = G⁻¹ and u = (q − λ)H it
-is ``min_μ ½ μHμᵀ + uμᵀ, μ ≥ 0``, then α = u + μH, and μ is nonzero only where α is zero. So a
+``min_α ½ αGαᵀ − qαᵀ, α ≥ 0`` is the same kind of problem: with H = G⁻¹ and u = qH it is
+``min_μ ½ μHμᵀ + uμᵀ, μ ≥ 0``, then α = u + μH, and μ is nonzero only where α is zero. So a
 few sweeps of coordinate descent guess which entries are zero, and the active-set kernel of the
 lasso, run on the dual, makes that exact. Where the guess has many zeros, or rounding spoils the
 answer, the kernel runs on the problem itself.
@@ -17,7 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from smalto.checks import Array
-from smalto.coders.base import Codes
+from smalto.coders.base import Chunk, Codes
 from smalto.kernels.nonnegative import PANEL, compress, descend
 
 SWEEPS = 12
@@ -26,8 +26,8 @@ REFINEMENTS = 2  # of the dual, against what rounding does to an inverse
 ROUNDING = 256.0  # by so many units in the last place of the largest correlation may it be missed
 _CONDITION = 1e-10  # reciprocal; atoms more alike than this have no dual worth solving
 
-# The active-set method: codes from Gram matrix, correlations, λ and a start.
-ActiveSet: TypeAlias = Callable[[Array, Array, float, Codes], Codes]
+# The active-set method for α ≥ 0 and λ = 0: codes from a Gram matrix and a chunk.
+ActiveSet: TypeAlias = Callable[[Array, Chunk], Codes]
 
 
 def inverse(G: Array) -> Array | None:
@@ -47,17 +47,17 @@ def inverse(G: Array) -> Array | None:
     return H
 
 
-def solve_dense(
-    G: Array, H: Array, Q: Array, lam: float, start: Codes | None, active_set: ActiveSet
-) -> Codes:
-    """Codes of the rows with correlations Q (n, width)."""
+def solve_dense(G: Array, H: Array, chunk: Chunk, active_set: ActiveSet) -> Codes:
+    """``argmin_α ½ αGαᵀ − qαᵀ`` over α ≥ 0 for the signals of a chunk; H is G's inverse."""
+    Q, start = chunk.Q, chunk.start
     n, width = Q.shape
     C = np.zeros((width, n), G.dtype)
     if start is not None:
         C += start.as_csr(width).toarray().T
     q, c = np.empty((2, width * PANEL), G.dtype)
     columns = np.ascontiguousarray(Q.T)
-    descend(G, columns, G.dtype.type(lam), SWEEPS, C, 0, n, q, c)
+    descend(G, columns, G.dtype.type(0.0), SWEEPS, C, 0, n, q, c)
+    chunk.rounds[:] = SWEEPS
     used = G.diagonal() > 0
     is_dense = 2 * np.count_nonzero(C, axis=0) > np.count_nonzero(used)
     codes = np.ascontiguousarray(C.T)
@@ -66,27 +66,27 @@ def solve_dense(
     if many.size:
         scale = np.abs(Q[many]).max(axis=1, initial=0.0).astype(np.float64)
         allowed = ROUNDING * float(np.finfo(Q.dtype).eps) * scale
-        codes[many], failed = _solve_dual(G, H, Q[many], lam, codes[many], allowed, active_set)
+        codes[many], failed = _solve_dual(G, H, chunk.take(many), codes[many], allowed, active_set)
         few = np.sort(np.concatenate([few, many[failed]]))
     if few.size:
-        first = compressed(codes[few])
-        codes[few] = active_set(G, np.ascontiguousarray(Q[few]), lam, first).as_csr(width).toarray()
+        rest = chunk.take(few)._replace(start=compressed(codes[few]))
+        codes[few] = active_set(G, rest).as_csr(width).toarray()
     return compressed(codes)
 
 
 def _solve_dual(
-    G: Array, H: Array, Q: Array, lam: float, codes: Array, allowed: Array, active_set: ActiveSet
+    G: Array, H: Array, chunk: Chunk, codes: Array, allowed: Array, active_set: ActiveSet
 ) -> tuple[Array, Array]:
     """Codes by way of their zeros, and which of them rounding has kept from the optimum."""
     used = G.diagonal() > 0
-    wide = Q.astype(np.float64)
-    wide[:, used] -= lam
+    wide = chunk.Q.astype(np.float64)
     wide[:, ~used] = 0.0
     u = wide @ H
     G = G.astype(np.float64, copy=False)
     mu = np.where((codes <= 0) & used, codes @ G - wide, 0.0)
     for _ in range(REFINEMENTS + 1):
-        mu = active_set(H, -u, 0.0, compressed(mu)).as_csr(len(H)).toarray()
+        dual = chunk._replace(Q=-u, start=compressed(mu))
+        mu = active_set(H, dual).as_csr(len(H)).toarray()
         exact = u + mu @ H
         exact[(mu > 0) | (exact < 0)] = 0.0
         residual = wide - exact @ G

@@ -10,23 +10,25 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
-from smalto.checks import Array, Rows, check_finite, check_integer, check_number
-from smalto.coders.base import Coder
-from smalto.coders.encoding import ROWS_AT_ONCE, check_coder, code_rows, mean_cost, prepare
+from smalto.checks import Array, Rows, check_finite, check_number
+from smalto.coders.base import Coder, check_coder
+from smalto.coders.encoding import blocks, code_rows, mean_cost, prepare
 from smalto.coders.lasso import Lasso
+from smalto.coders.signals import Missing, as_signals, in_groups
 from smalto.constraints import Constraint, L2Ball, check_constraint
 from smalto.estimators.dictionary_learning import DictionaryLearning
 from smalto.estimators.dictionary_learning import _all_or_nothing as all_or_nothing
-from smalto.learning.alternating import Limits, alternate
-from smalto.learning.atoms import Replacement
-from smalto.learning.begin import as_seed, begin
+from smalto.learning.alternating import alternate
+from smalto.learning.begin import as_seed, begin, sample_size
+from smalto.learning.feed import as_data
 from smalto.learning.interrupts import deferred_interrupt
 from smalto.learning.learner import Learner
-from smalto.learning.loop import Callback, check_validation, close_all, schedule
+from smalto.learning.limits import Limits, schedule
+from smalto.learning.loop import Callback, check_validation, close_all
 from smalto.learning.online import Online
 from smalto.learning.reorder import by_energy, reorder
+from smalto.learning.replacement import Replacement
 from smalto.learning.state import State
-from smalto.sources import as_source
 from smalto.threads import resolve_threads, single_threaded_blas
 
 EPOCHS = 200
@@ -79,6 +81,8 @@ class NMF(DictionaryLearning):
         Decides the first atoms and the order of the samples.
     sparse_output : bool, default False
         Let `transform` return a SciPy CSR array instead of a dense array.
+    missing : {None, "nan"}
+        "nan" if NaN in the data means that an entry is missing; then a learner learns.
 
     Attributes
     ----------
@@ -132,6 +136,7 @@ class NMF(DictionaryLearning):
         n_threads: int | None = None,
         random_state: Any = None,
         sparse_output: bool = False,
+        missing: Missing = None,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -147,13 +152,18 @@ class NMF(DictionaryLearning):
         self.n_threads = n_threads
         self.random_state = random_state
         self.sparse_output = sparse_output
+        self.missing = missing
 
     def fit(
         self,
         X: Any,
         y: Any = None,
         *,
+        sample_weight: Any = None,
+        mask: Any = None,
+        groups: Any = None,
         validation: Any = None,
+        validation_groups: Any = None,
         validate_every: int | Sequence[int] | None = None,
     ) -> Self:
         """Factorise X, afresh.
@@ -164,8 +174,12 @@ class NMF(DictionaryLearning):
             Samples, one per row, without negative entries. float32 is learned from in float32,
             everything else in float64.
         y : ignored
+        sample_weight, mask, groups : optional
+            As for `DictionaryLearning`; where there are any, a learner learns.
         validation : array or CSR array, optional
             Held-out samples whose mean cost is recorded in ``history_`` now and then.
+        validation_groups : array, optional
+            The groups of held-out samples.
         validate_every : int or sequence of int, optional
             At every so many updates, or after these; by default ever more rarely.
 
@@ -173,17 +187,19 @@ class NMF(DictionaryLearning):
         -------
         self
         """
-        coder, constraint, learner = self._problem()
-        threads = resolve_threads(self.n_threads)
-        if self.learner is not None or not isinstance(coder, Lasso):
-            super().fit(X, validation=validation, validate_every=validate_every)
-            squares = self._squared_error(X, threads)
-        else:
-            self._check_settings()
+        self._check_settings()
+        problem = self._problem()
+        about = (sample_weight, mask, groups, self.missing, self.learner)
+        plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
+        if plain and isinstance(problem[0], Lasso) and problem[0].weights is None:
             with all_or_nothing(self):
-                squares = self._alternate(
-                    X, (coder, constraint, learner), validation, validate_every, threads
-                )
+                squares = self._alternate(X, problem, validation, validate_every)
+        else:
+            super().fit(
+                X, sample_weight=sample_weight, mask=mask, groups=groups, validation=validation,
+                validation_groups=validation_groups, validate_every=validate_every,
+            )  # fmt: skip
+            squares = self._squared_error(X, mask, groups)
         self.reconstruction_err_ = math.sqrt(squares)
         reorder(self.state_, by_energy(self.state_))
         self.components_ = self.state_.feasible_D()
@@ -195,22 +211,19 @@ class NMF(DictionaryLearning):
         problem: tuple[Coder, Constraint, Learner],
         validation: Any,
         validate_every: Any,
-        threads: int,
     ) -> float:
         """Learn from data that can be read again and again; the squared error at the end."""
+        threads = resolve_threads(self.n_threads)
         X = self._rows(X, reset=True)
-        data = as_source(X)
-        held_out = None if validation is None else check_validation(validation, data)
+        data = as_data(X, None, None, None, None, problem[0])
+        held_out = None
+        if validation is not None:
+            held_out = check_validation(validation, data, None, None, problem[0])
         is_due = schedule(validate_every)
         n_epochs = self.n_epochs
         if n_epochs is None and self.max_seconds is None:
             n_epochs = EPOCHS
-        limits = Limits(
-            self.tol,
-            math.inf if n_epochs is None else check_integer("n_epochs", n_epochs),
-            math.inf if self.max_seconds is None
-            else check_number("max_seconds", self.max_seconds, low=0),
-        )  # fmt: skip
+        limits = Limits.of(n_epochs, None, self.max_seconds)
 
         def measure(state: State) -> float | None:
             if held_out is None or not is_due(state.step):
@@ -219,24 +232,27 @@ class NMF(DictionaryLearning):
 
         with single_threaded_blas(), deferred_interrupt() as interrupted:
             state = begin(
-                data, self.n_components, *problem, self._first_atoms(X), self.random_state, threads
-            )
+                data.beginning(sample_size(self.n_components)), self.n_components, *problem,
+                self._first_atoms(X), self.random_state, threads,
+            )  # fmt: skip
             self.stopped_, history, squares = alternate(
-                state, X, limits, list(self.callbacks), measure, interrupted, threads
+                state, X, limits, self.tol, list(self.callbacks), measure, interrupted, threads
             )
         close_all(self.callbacks)
         self._set_result(state, history, X)
         return squares
 
-    def _squared_error(self, X: Any, threads: int) -> float:
-        """``Σ ‖x − αD‖²`` over the rows of X, with codes of their own."""
-        X, D, threads = self._rows_to_code(X)
+    def _squared_error(self, X: Any, mask: Any, groups: Any) -> float:
+        """``Σ ‖x − αD‖²`` over the rows of X, with codes of their own, where x is known."""
+        signals = as_signals("X", self._rows(X, reset=False), mask, self.missing)
+        signals, _ = in_groups(signals, groups, self.coder_)
+        threads = resolve_threads(self.n_threads)
         total = 0.0
         with single_threaded_blas():
-            prepared = prepare(D, self.coder_, threads)
-            for begin_ in range(0, X.shape[0], ROWS_AT_ONCE):
-                rows = X[begin_ : begin_ + ROWS_AT_ONCE]
-                total += 2.0 * float(code_rows(rows, prepared, None, threads).fit.sum())
+            prepared = prepare(self.components_, self.coder_, threads)
+            for rows in blocks(len(signals), signals.groups):
+                coded = code_rows(signals.part(rows), prepared, None, threads)
+                total += 2.0 * float(coded.fit.sum())
         return total
 
     def __sklearn_tags__(self) -> Any:
@@ -313,11 +329,12 @@ def nndsvd(X: Rows, n_components: int, rng: np.random.RandomState, *, fill: bool
 
 
 def _refuse_negative(X: Rows, name: str | None = None) -> None:
-    """Refuse negative entries, with how many there are and where the first one is."""
+    """Refuse negative entries, with how many there are."""
     data = X.data if sparse.issparse(X) else X
-    if data.size == 0 or not data.min() < 0:
+    smallest = np.fmin.reduce(data, axis=None, initial=0.0)  # which NaN does not hide
+    if not smallest < 0:
         return
     count = int(np.count_nonzero(data < 0))
     where = f"{name} of NMF" if name else "data passed to NMF"
-    message = f"Negative values in {where}: {count} of them, the smallest is {float(data.min()):g}"
+    message = f"Negative values in {where}: {count} of them, the smallest is {smallest:g}"
     raise ValueError(message)

@@ -25,6 +25,7 @@ from smalto.checks import Array, Rows, as_floats
 from smalto.coders.lasso import Lasso
 from smalto.constraints import Adaptive, Constraint, L2Ball, density, project_checked
 from smalto.kernels.nonnegative import PANEL, descend
+from smalto.learning.limits import Limits
 from smalto.learning.state import Record, State
 from smalto.learning.stats import Stats
 from smalto.learning.update import sweep
@@ -43,15 +44,6 @@ _GROUPS = 8  # parts of the data whose sums are kept apart, so that threads can 
 _CHUNK = 1024  # samples coded at a time
 _COLUMNS = 1024  # features of atoms updated as one task
 _STAGE_EPOCH = 1 << 41  # the samples of the first stages: the order of an epoch that never comes
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When to stop: the gain of `WINDOW` iterations below ``tol``, iterations, seconds."""
-
-    tol: float
-    iterations: float
-    seconds: float
 
 
 class _Codes:
@@ -178,6 +170,7 @@ def alternate(
     state: State,
     X: Rows,
     limits: Limits,
+    tol: float,
     callbacks: Sequence[Callable[[State, Record], bool | None]],
     measure: Callable[[State], float | None],
     interrupted: Callable[[], bool],
@@ -194,19 +187,18 @@ def alternate(
     for rows, columns in stages(*state.D.shape, X.shape[0], state.constraint):
         sketch = _Sketch.of(X, rows, columns, state.seed)
         here = state if columns == X.shape[1] else _on_columns(state, sketch)
-        ending = limits
-        if rows < X.shape[0] or here is not state:
-            ending = replace(limits, tol=STAGE_TOLERANCE, iterations=STAGE_ITERATIONS)
+        part = rows < X.shape[0] or here is not state
+        gain, most = (STAGE_TOLERANCE, STAGE_ITERATIONS) if part else (tol, math.inf)
         codes = _Codes(sketch.read(), len(state.D), state.D.dtype)
         calls = callbacks if here is state else ()
         stopped = _stage(
-            here, codes, ending, calls, measure, interrupted, history, n_threads
+            here, codes, limits, gain, most, calls, measure, interrupted, history, n_threads
         )
         if here is not state:
             state.D = _all_columns(here, codes, sketch, n_threads)
             state.seconds = here.seconds
             history.clear()
-        if stopped in ("seconds", "callback", "interrupt"):
+        if stopped not in ("tol", "stage"):
             break
     if codes.X is not X:
         codes = _Codes(X, len(state.D), state.D.dtype)
@@ -278,9 +270,9 @@ def _all_columns(state: State, codes: _Codes, sketch: _Sketch, n_threads: int) -
 
 
 def _stage(
-    state: State, codes: _Codes, limits: Limits, callbacks: Sequence[Callable[..., bool | None]],
-    measure: Callable[[State], float | None], interrupted: Callable[[], bool],
-    history: list[Record], n_threads: int,
+    state: State, codes: _Codes, limits: Limits, tol: float, most: float,
+    callbacks: Sequence[Callable[..., bool | None]], measure: Callable[[State], float | None],
+    interrupted: Callable[[], bool], history: list[Record], n_threads: int,
 ) -> str:  # fmt: skip
     """Iterate on the samples of one stage; why it ended."""
     coder, constraint = _lasso(state), state.constraint
@@ -327,14 +319,14 @@ def _stage(
             return "callback"
         if interrupted():
             return "interrupt"
-        if state.seconds >= limits.seconds:
-            return "seconds"
+        if (reached := limits.reached(state)) is not None:
+            return reached
         if len(best) > WINDOW and (
-            best[-1] <= rounding or best[-WINDOW - 1] - best[-1] < limits.tol * best[-1]
+            best[-1] <= rounding or best[-WINDOW - 1] - best[-1] < tol * best[-1]
         ):
             return "tol"
-        if iteration + 1 >= limits.iterations:
-            return "epochs"
+        if iteration + 1 >= most:
+            return "stage"
     raise AssertionError("unreachable")
 
 

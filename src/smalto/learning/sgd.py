@@ -54,7 +54,8 @@ class SGD:
 
     def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
         """Add coded samples, as a mean."""
-        new.add_to(state.stats[0], 1.0 / len(new.costs), n_threads)
+        total = new.total_weight()
+        new.add_to(state.stats[0], 1.0 / total if total > 0 else 0.0, n_threads)
 
     def update(self, state: State, n_new: int, n_threads: int) -> None:
         """One projected gradient step."""

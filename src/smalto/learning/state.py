@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from smalto.checks import Array
 from smalto.coders.base import Coder
 from smalto.constraints import Adaptive
 from smalto.learning.codes import CodeStore
+from smalto.learning.continuation import Continuation
+from smalto.learning.replacement import Replacement
 from smalto.learning.stats import Stats
 
 
@@ -43,6 +46,8 @@ class State:
         Samples of the data set; None for a stream.
     store : CodeStore, optional
         Every sample's last code (`Online(memory="replace")`).
+    replacement, continuation : optional
+        The other settings of the run.
     """
 
     D: Array
@@ -62,6 +67,8 @@ class State:
     place: int = 0
     samples: int = 0
     seconds: float = 0.0
+    replacement: Replacement | None = None
+    continuation: Continuation | None = None
 
     def copy(self) -> State:
         """An independent copy."""
@@ -74,6 +81,26 @@ class State:
             worst_cost=self.worst_cost.copy(),
             store=None if self.store is None else self.store.copy(),
         )
+
+    def save(self, path: str | Path) -> None:
+        """Write the state to a file, in place of what is there, in one go.
+
+        The file is a safetensors file, by custom with that ending. It holds no code.
+        """
+        from smalto.learning.state_file import save_state
+
+        save_state(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> State:
+        """The state in a file that `save` or `Checkpoint` has written.
+
+        Nothing in the file is run. One that is truncated, altered, of another version or
+        foreign is refused with the reason.
+        """
+        from smalto.learning.state_file import load_state
+
+        return load_state(path)
 
     def feasible_D(self) -> Array:
         """A copy of the dictionary with every atom in its set.
@@ -110,7 +137,8 @@ class Record:
     Costs are means per sample. ``batch_cost`` is that of the step's samples over the
     dictionary before the update, ``surrogate`` that of the past after it (None for SGD, which
     has no past), ``test_cost`` that of the validation set where it was evaluated; ``density``
-    is the share of nonzero entries of the dictionary.
+    is the share of nonzero entries of the dictionary, ``short`` the number of samples for which
+    a coder's bound on the error was out of reach.
     """
 
     step: int
@@ -124,13 +152,19 @@ class Record:
     replaced: int
     density: float
     lam: float | None
+    short: int = 0
 
 
-def check_state(state: Any, n_atoms: int, n_features: int, dtype: np.dtype[Any]) -> State:
-    """Refuse a state that does not belong to this data and dictionary size."""
+def as_state(state: Any) -> State:
+    """Refuse what is not a state."""
     if not isinstance(state, State):
         message = f"state must be a State, such as Result.state, got {type(state).__name__}"
         raise TypeError(message)
+    return state
+
+
+def check_state(state: State, n_atoms: int, n_features: int, dtype: np.dtype[Any]) -> None:
+    """Refuse a state that does not belong to this data and dictionary size."""
     if state.D.shape != (n_atoms, n_features):
         message = (
             f"state holds {state.D.shape[0]} atoms of {state.D.shape[1]} features, "
@@ -140,4 +174,3 @@ def check_state(state: Any, n_atoms: int, n_features: int, dtype: np.dtype[Any])
     if state.D.dtype != dtype:
         message = f"state was made from {state.D.dtype} data, this data is {dtype}"
         raise ValueError(message)
-    return state

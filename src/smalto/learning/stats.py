@@ -10,6 +10,7 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Codes
+from smalto.coders.encoding import Coded, squared_norms
 from smalto.kernels.statistics import add_to_gram, add_to_products, by_atom
 from smalto.threads import run_tasks
 
@@ -116,19 +117,39 @@ class Contribution:
     norms: Array  # ‖x‖²
     costs: Array  # ½‖x − αD‖² + ψ(α)
     penalties: Array  # ψ(α)
+    weights: Array | None  # of the samples, float64
     atom_ptr: Array
     rows: Array
     places: Array
 
     @classmethod
     def of(
-        cls, codes: Codes, X: Rows, n_atoms: int, norms: Array, fit: Array | float, penalties: Array
-    ) -> Contribution:
+        cls, coded: Coded, X: Rows, n_atoms: int, penalties: Array, weights: Array | None,
+        *, filled: bool,
+    ) -> Contribution:  # fmt: skip
+        """The contribution of coded rows X (filled where entries are missing)."""
+        # Filled entries count: the surrogate is that of the filled rows.
+        norms = squared_norms(X) if filled else coded.norms
+        return cls.listed(coded.codes, X, n_atoms, norms, coded.fit + penalties, penalties, weights)
+
+    @classmethod
+    def listed(
+        cls, codes: Codes, X: Rows, n_atoms: int, norms: Array, costs: Array, penalties: Array,
+        weights: Array | None,
+    ) -> Contribution:  # fmt: skip
         """Sort the codes of the rows of X by atom."""
         atom_ptr = np.empty(n_atoms + 1, np.int64)
         rows, places = np.empty((2, len(codes.indices)), np.int32)
         by_atom(codes.indptr, codes.indices, n_atoms, atom_ptr, rows, places)
-        return cls(codes, X, norms, fit + penalties, penalties, atom_ptr, rows, places)
+        return cls(codes, X, norms, costs, penalties, weights, atom_ptr, rows, places)
+
+    def weighted_costs(self) -> Array:
+        """The costs of the samples, times their weights."""
+        return self.costs if self.weights is None else self.costs * self.weights
+
+    def total_weight(self) -> float:
+        """The sum of the weights."""
+        return float(len(self.costs) if self.weights is None else self.weights.sum())
 
     @property
     def uses(self) -> Array:
@@ -140,21 +161,29 @@ class Contribution:
         codes, n_atoms = self.codes, len(stats.A)
         lists = (self.atom_ptr, self.rows, self.places)
         scaled = weight / stats.scale
-        n = len(codes.indptr) - 1
         is_sparse = sparse.issparse(self.X)
 
         def task(number: int) -> None:
             first, last = number * ATOMS, min((number + 1) * ATOMS, n_atoms)
-            add_to_gram(*codes, *lists, scaled, first, last, stats.A)
+            add_to_gram(*codes, *lists, self.weights, scaled, first, last, stats.A)
             if not is_sparse:
-                add_to_products(codes.values, *lists, self.X, scaled, first, last, stats.B)
+                add_to_products(
+                    codes.values, *lists, self.weights, self.X, scaled, first, last, stats.B
+                )
 
         run_tasks(task, -(-n_atoms // ATOMS), n_threads)
         if is_sparse:
-            products: Any = codes.as_csr(n_atoms).T @ self.X
+            left: Any = codes.as_csr(n_atoms)
+            if self.weights is not None:
+                left = sparse.diags_array(self.weights) @ left
+            products: Any = left.T @ self.X
             coordinates = products.tocoo()
             stats.B[coordinates.row, coordinates.col] += scaled * coordinates.data
-        stats.code_sum += scaled * np.bincount(codes.indices, codes.values, n_atoms)
-        stats.sample_sum += scaled * np.asarray(self.X.sum(axis=0, dtype=np.float64)).reshape(-1)
-        stats.constant += scaled * float(0.5 * self.norms.sum() + self.penalties.sum())
-        stats.weight += scaled * n
+        constants, values = 0.5 * self.norms + self.penalties, codes.values
+        ones = np.ones(len(constants)) if self.weights is None else self.weights
+        if self.weights is not None:
+            values = values * np.repeat(self.weights, np.diff(codes.indptr))
+        stats.code_sum += scaled * np.bincount(codes.indices, values, n_atoms)
+        stats.sample_sum += scaled * np.asarray(ones @ self.X).reshape(-1)
+        stats.constant += scaled * float(ones @ constants)
+        stats.weight += scaled * self.total_weight()
