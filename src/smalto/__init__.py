@@ -9,7 +9,7 @@ from smalto.coders import encode, lasso_path
 from smalto.learning import Model, Result, State, learn
 
 if TYPE_CHECKING:
-    from smalto.estimators import DictionaryLearning, SparseCCA, SparsePCA
+    from smalto.estimators import NMF, DictionaryLearning, SparseCCA, SparsePCA
 
 __version__ = "0.1.0"
 __all__ = [

@@ -221,7 +221,7 @@ class DictionaryLearning(
                 coder,
                 constraint,
                 learner,
-                init=self._init(source),
+                init=self._first_atoms(source),
                 n_epochs=self.n_epochs,
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
@@ -285,7 +285,7 @@ class DictionaryLearning(
             )
             state = self.state_ if not first else begin(
                 samples, self.n_components, coder, constraint, learner,
-                self._init(samples.source), self.random_state, threads, stream=True,
+                self._first_atoms(batch), self.random_state, threads, stream=True,
             )  # fmt: skip
             record = step_on(state, samples.whole(), self.replacement, self.continuation, threads)
             self._set_result(state, [] if first else self.history_, X)
@@ -397,8 +397,8 @@ class DictionaryLearning(
         """What `fit` learns from: the rows as they are."""
         return X
 
-    def _init(self, source: Any) -> Any:
-        """The first dictionary, where it is not to be made of samples."""
+    def _first_atoms(self, data: Any) -> Any:
+        """The first dictionary, from what is learned from; None: samples."""
         return self.init
 
     def _batch(self, X: Rows, state: State | None) -> Rows:

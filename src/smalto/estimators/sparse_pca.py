@@ -338,10 +338,10 @@ random_state, sparse_output
             state.move_origin(self.mean_ - before)
         return rest
 
-    def _init(self, source: Any) -> Any:
+    def _first_atoms(self, data: Any) -> Any:
         if self.init is not None:
             return self.init
-        return principal_components(_sample(source), self.n_components)
+        return principal_components(_sample(as_source(data)), self.n_components)
 
     def _signals(self, X: Rows) -> Rows:
         return centred(X, self.mean_, float_dtype(X.dtype))
