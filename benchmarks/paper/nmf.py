@@ -1,6 +1,6 @@
 """Figure 2: non-negative matrix factorization and non-negative sparse coding on D, E and F.
 
-Cost of the data set against time. Online learning with the paper's settings (η = 512, ρ = 0,
+Cost of the data set against the processor's time. Online learning with the paper's settings (η = 512, ρ = 0,
 t₀ = 0) and smalto's `NMF` against the rules of Lee and Seung for NMF and Hoyer's NNSC, and against
 SPAMS and scikit-learn (whose penalties are of another problem than NNSC). All start from the same
 random D ≥ 0 and run on one thread in float32; the time of a method that learns D alone includes
@@ -70,21 +70,21 @@ class Watch:
 
     def __init__(self, task: Task) -> None:
         self.task, self.seconds, self.cost = task, [], []
-        self._begin, self._stopped = time.perf_counter(), 0.0
+        self._begin, self._stopped = time.process_time(), 0.0
 
     def now(self) -> float:
         """Seconds that the method has had."""
-        return time.perf_counter() - self._begin - self._stopped
+        return time.process_time() - self._begin - self._stopped
 
     def __call__(self, codes: Any, D: Array) -> bool:
         """Measure where it is due; whether the time is over."""
         now = self.now()
         over = now >= self.task.seconds
         if over or not self.seconds or now >= SPACING * self.seconds[-1]:
-            begin = time.perf_counter()
+            begin = time.process_time()
             self.seconds.append(now)
             self.cost.append(self.task.cost(codes, D))
-            self._stopped += time.perf_counter() - begin
+            self._stopped += time.process_time() - begin
         return over
 
 
@@ -105,18 +105,21 @@ def run_online(task: Task) -> Part:
     """Online learning with the paper's settings; each point has coded all the data once."""
     coder = Lasso(task.lam, positive=True)
     kept: list[tuple[float, Array]] = []
+    begin = time.process_time()  # a copy of D is all that the callback costs
 
-    def watch(state: Any, record: Any) -> None:
-        if not kept or record.seconds >= SPACING * kept[-1][0]:
-            kept.append((record.seconds, state.D.copy()))
+    def watch(state: Any, record: Any) -> bool:
+        now = time.process_time() - begin
+        over = now >= task.seconds
+        if over or not kept or now >= SPACING * kept[-1][0]:
+            kept.append((now, state.D.copy()))
+        return over
 
     result = learn(
         task.X, len(task.D0), coder, L2Ball(positive=True), Online(512, rho=0.0), init=task.D0,
-        max_seconds=task.seconds, callbacks=[watch], n_threads=1, random_state=task.seed,
+        n_epochs=10**6, callbacks=[watch], n_threads=1, random_state=task.seed,
     )  # fmt: skip
     if result.stopped == "interrupt":
         raise KeyboardInterrupt
-    kept.append((result.state.seconds, result.D))
     return coded(task, kept, lambda D: encode(task.X, D, coder, n_threads=1))
 
 
@@ -176,9 +179,9 @@ def doubling(task: Task, fit: Callable[[int], tuple[Any, Array]]) -> Part:
     found: Part = {"seconds": [], "cost": []}
     iterations = 1
     while not found["seconds"] or found["seconds"][-1] < 0.6 * task.seconds:
-        begin = time.perf_counter()
+        begin = time.process_time()
         codes, D = fit(iterations)
-        found["seconds"].append(time.perf_counter() - begin)
+        found["seconds"].append(time.process_time() - begin)
         found["cost"].append(task.cost(codes, D))
         iterations *= 2
     return found
@@ -188,9 +191,9 @@ def coded(task: Task, kept: list[tuple[float, Array]], code: Callable[[Array], A
     """Add the time of one coding of all the data to each point."""
     found: Part = {"seconds": [], "cost": []}
     for seconds, D in kept:
-        begin = time.perf_counter()
+        begin = time.process_time()
         codes = code(D)
-        found["seconds"].append(seconds + time.perf_counter() - begin)
+        found["seconds"].append(seconds + time.process_time() - begin)
         found["cost"].append(task.cost(codes, D))
     return found
 
@@ -223,7 +226,7 @@ def run(study: Study) -> None:
             ends = [curve.cost[-1] for curve in curves.values()]
             ax.set_ylim(0.97 * min(ends), 2.0 * min(ends))
             ax.set_ylabel("cost of the data set", fontsize=8)
-            ax.set_xlabel("seconds, coding included", fontsize=8)
+            ax.set_xlabel("processor seconds, coding included", fontsize=8)
             results[f"{problem} {name}"] = {
                 label: {"seconds": curve.seconds.tolist(), "cost": curve.cost.tolist()}
                 for label, curve in curves.items()
@@ -238,7 +241,7 @@ def run(study: Study) -> None:
         line[0].legend(fontsize=6, frameon=False)
     header = ["", "set", "method", "first s", "cost", "last s", "cost",
               "times sooner at the rule's last cost"]  # fmt: skip
-    notes = [f"one thread, float32, mean of {starts} starts from the same random D ≥ 0; F has "
+    notes = [f"processor seconds, one thread, float32, mean of {starts} starts from the same random D ≥ 0; F has "
              f"{sizes['F'].n:,} patches"]  # fmt: skip
     study.finish(TITLE, figure, header, rows, verdicts, results, notes)
 
