@@ -250,8 +250,8 @@ def test_learning(coder):
     first = learn(X, 20, coder, random_state=0, max_steps=1).D
     last = learn(X, 20, coder, random_state=0, n_epochs=4).D
     assert cost(last) < cost(first)
-    model = DictionaryLearning(8, coder=coder, random_state=0).fit(X)
-    assert model.transform(test).shape == (200, 8)
+    model = DictionaryLearning(16, coder=coder, random_state=0).fit(X)
+    assert model.transform(test).shape == (200, 16)
 
 
 def test_one_bound_per_signal_cannot_learn():

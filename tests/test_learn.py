@@ -19,6 +19,7 @@ from smalto.constraints import L2Ball
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
 from smalto.learning import EarlyStopping, Progress
 from smalto.learning.begin import begin
+from smalto.learning.samples import SampleSet
 from smalto.learning.step import step_on
 from smalto.sources import as_source
 
@@ -197,18 +198,22 @@ def test_t0_slows_the_first_steps_also_with_decay():
     assert moved(1e5, 2) < 0.2 * moved(0.0, 2)
 
 
+def samples(X):
+    return SampleSet(as_source(X))
+
+
 def test_batches_of_any_size_weigh_by_their_samples():
     X, _ = planted(n=100)
     D0 = dictionary(np.random.default_rng(9), 20, 12)
 
     def past(sizes):
         state = begin(
-            as_source(X), 20, Lasso(0.1), None, Online(64, rho=0.0, memory="all"), D0, 0, 1,
+            samples(X), 20, Lasso(0.1), None, Online(64, rho=0.0, memory="all"), D0, 0, 1,
             stream=True,
         )  # fmt: skip
         at = 0
         for size in sizes:
-            step_on(state, X[at : at + size], None, None, 1)
+            step_on(state, samples(X[at : at + size]).whole(), None, None, 1)
             state.D[:] = D0  # the same codes whatever the cut
             at += size
         return state.stats[0]
@@ -356,8 +361,8 @@ def test_merging_a_duplicate_keeps_what_was_known():
     X, D = planted(n=300, k=6, m=5)
     D[5] = -D[2]
     learner = Online(300, rho=0.0, memory="all")
-    state = begin(as_source(X), 6, Lasso(0.1), None, learner, D, 0, 1)
-    step_on(state, X, Replacement(every=100), None, 1)
+    state = begin(samples(X), 6, Lasso(0.1), None, learner, D, 0, 1)
+    step_on(state, samples(X).whole(), Replacement(every=100), None, 1)
     state.D[:] = D
     before = state.stats[0].copy()
     expected = before.surrogate_sum(D)

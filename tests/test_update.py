@@ -27,10 +27,11 @@ def random_codes(rng, n, k, density=0.2, dtype=np.float64):
     )
 
 
-def contribution(codes, X, k, fit=0.0, penalties=None):
+def contribution(codes, X, k, fit=0.0, penalties=None, weights=None):
     n = X.shape[0]
     norms = np.asarray((X.multiply(X) if sparse.issparse(X) else X * X).sum(1), float).ravel()
-    return Contribution.of(codes, X, k, norms, fit, np.zeros(n) if penalties is None else penalties)
+    penalties = np.zeros(n) if penalties is None else penalties
+    return Contribution.listed(codes, X, k, norms, fit + penalties, penalties, weights)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +12,7 @@ from smalto.checks import Array, Rows, as_floats, as_rows, check_finite, float_d
 from smalto.kernels.order import permute
 
 
+@runtime_checkable
 class Source(Protocol):
     """Rows of data that learning may ask for."""
 
@@ -39,10 +40,13 @@ class ArraySource:
     n_rows: int
     n_features: int
     dtype: np.dtype[Any]
+    nan: bool = False  # whether NaN is let through
 
     def rows(self, numbers: Array) -> Rows:
-        """The rows with these numbers; NaN and infinity are refused here."""
+        """The rows with these numbers; NaN (unless it is let through) and infinity are refused."""
         batch = as_floats(self.X[numbers], self.dtype)
+        if self.nan:
+            return batch
         try:
             check_finite("X", batch)
         except ValueError:
@@ -56,19 +60,22 @@ def _row_is_finite(row: Rows) -> bool:
     return bool(np.all(np.isfinite(row.data if sparse.issparse(row) else row)))
 
 
-def as_source(X: Any) -> Source:
-    """Make a source of what a user gives: an array, a memory map, CSR, or nested lists.
+def as_source(X: Any, *, nan: bool = False) -> Source:
+    """Make a source of what is given: an array, a memory map, CSR, nested lists, or a source.
 
-    Data in memory is checked at once, a memory map as it is read.
+    Data in memory is checked at once, a memory map as it is read; with ``nan`` whoever asks
+    for rows checks them.
     """
+    if isinstance(X, Source):
+        return X
     in_memory = not isinstance(X, np.memmap)
     X = as_rows("X", X)
     if X.shape[0] == 0:
         message = f"X has no samples: its shape is {X.shape}"
         raise ValueError(message)
-    if in_memory:
+    if in_memory and not nan:
         check_finite("X", X)
-    return ArraySource(X, X.shape[0], X.shape[1], float_dtype(X.dtype))
+    return ArraySource(X, X.shape[0], X.shape[1], float_dtype(X.dtype), nan)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Coders: the sparse coding problems, and the one door to solving them."""
 
 from smalto.coders.base import Coder
+from smalto.coders.certificates import duality_gap
 from smalto.coders.constrained import ErrorBound, L1Ball
-from smalto.coders.encoding import encode
+from smalto.coders.encoding import Info, encode
 from smalto.coders.lasso import Lasso
 from smalto.coders.omp import L0, OMP
 from smalto.coders.path import Path, lasso_path
@@ -13,10 +14,12 @@ __all__ = [
     "OMP",
     "Coder",
     "ErrorBound",
+    "Info",
     "L1Ball",
     "Lasso",
     "Path",
     "Ridge",
+    "duality_gap",
     "encode",
     "lasso_path",
 ]

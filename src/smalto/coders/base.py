@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Rows
+from smalto.checks import Array, Rows, check_role
 
 
 class Codes(NamedTuple):
@@ -28,6 +28,13 @@ class Codes(NamedTuple):
         codes.has_canonical_format = True
         return codes
 
+    def take(self, rows: Array) -> Codes:
+        """The codes of these rows, in their order."""
+        counts = np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        places = np.repeat(self.indptr[rows] - indptr[:-1], counts) + np.arange(indptr[-1])
+        return Codes(indptr, self.indices[places], self.values[places])
+
 
 def stack(parts: list[Codes]) -> Codes:
     """Codes of consecutive rows, one below the other."""
@@ -42,10 +49,51 @@ def stack(parts: list[Codes]) -> Codes:
     )
 
 
-# Codes of the rows with correlations Q = X Dᵀ (n, width) and squared norms ‖x‖² (n,),
-# starting from given codes where there are any; the slice says which of the rows given to
-# `encode` they are, None that they are rows of a stream. Called from several threads at once.
-Solver: TypeAlias = Callable[[Array, Array, Codes | None, slice | None], Codes]
+class Chunk(NamedTuple):
+    """Some signals as a solver sees them."""
+
+    Q: Array  # x Dᵀ (n, width)
+    norms: Array  # ‖x‖² (n,)
+    rounds: Array  # (n,) int32, zeros: where the solver notes how many rounds a signal took
+    numbers: Array | None = None  # which of the rows given to `encode`; None: of a stream
+    start: Codes | None = None  # codes to start from
+    groups: Array | None = None  # signals groups[g] to groups[g + 1] belong together (int64)
+    own: OwnGram | None = None  # where each signal has a Gram matrix of its own
+
+
+class OwnGram(NamedTuple):
+    """What makes the Gram matrix of each signal its own: entries it lacks, weights it has."""
+
+    features: Array  # Dᵀ (m, width), C-contiguous
+    missing: Array | None  # (n, m) bool
+    weights: Array | None  # (n, width), above zero: a coefficient's share in the penalty
+
+
+class Residuals(NamedTuple):
+    """Codes and what they leave over, all in float64: what a certificate is computed from."""
+
+    codes: Any  # csr_array (n, k)
+    norms: Array  # ‖x‖² (n,)
+    squares: Array  # ‖r‖² (n,) of r = x − αD
+    C: Array  # r Dᵀ (n, k)
+    weights: Array | None = None  # (n, k) or (1, k)
+    groups: Array | None = None
+    numbers: Array | None = None
+
+    def inner(self) -> Array:
+        """``⟨αD, r⟩`` of each row."""
+        return np.asarray(self.codes.multiply(self.C).sum(axis=1)).ravel()
+
+    def steepest(self, positive: bool) -> Array:
+        """The largest correlation of each row's residual, as the weighted penalty sees it."""
+        C = self.C if positive else np.abs(self.C)
+        if self.weights is not None:
+            C = C / self.weights
+        return np.asarray(C.max(axis=1, initial=0.0))
+
+
+# Codes of a chunk of signals. Called from several threads at once.
+Solver: TypeAlias = Callable[[Chunk], Codes]
 
 
 @runtime_checkable
@@ -72,4 +120,35 @@ class Coder(Protocol):
         """ψ of each row of a CSR array of codes."""
 
 
+@runtime_checkable
+class Certified(Protocol):
+    """A coder of a convex problem, which can say how far codes are from its optimum."""
+
+    def gap(self, left: Residuals) -> Array:
+        """A bound on how much each row's objective exceeds the least one (the duality gap)."""
+
+
+@runtime_checkable
+class Reaching(Protocol):
+    """A coder that promises a bound on the error, where the dictionary can reach it."""
+
+    def promised(self) -> Any:
+        """The bound on ‖x − αD‖², one or one per signal; None if there is no promise."""
+
+
+@runtime_checkable
+class Joint(Protocol):
+    """A coder of several signals at once: ``encode`` and ``learn`` want ``groups``."""
+
+    @property
+    def shares(self) -> str:
+        """What the signals of a group have in common."""
+
+
 PADDING = 16  # numbers in a vector of float32
+
+
+def check_coder(coder: Any) -> Coder:
+    """Refuse what is not a coder, with the likely slip."""
+    check_role("coder", coder, Coder, "Lasso(lam=0.1)")
+    return coder  # type: ignore[no-any-return]

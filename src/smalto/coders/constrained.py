@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Codes, Solver
+from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.coders.own_gram import from_own_units, in_own_units, lazy_gram, whole_gram
 from smalto.coders.per_signal import Setting, as_setting, check_length, of_rows
 from smalto.kernels.active import make_active_set
 from smalto.kernels.constrained import LEFT, NO_ROOM, constrained_rows
@@ -45,6 +46,9 @@ class L1Ball:
     radius: Any
     positive: bool = False
 
+    own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
+    weighable: ClassVar[bool] = True  # coefficients may have weights
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", as_setting("radius", self.radius, low=0))
 
@@ -68,6 +72,11 @@ class L1Ball:
     def penalty(self, codes: Any) -> Array:
         """Zero for each row of codes."""
         return np.zeros(codes.shape[0])
+
+    def gap(self, left: Residuals) -> Array:
+        """The duality gap of each row, at the dual point that is its residual."""
+        radii = of_rows("radius", self.radius, left.numbers, len(left.norms))
+        return np.asarray(np.maximum(radii * left.steepest(self.positive) - left.inner(), 0.0))
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,9 @@ class ErrorBound:
     eps: Any
     positive: bool = False
 
+    own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
+    weighable: ClassVar[bool] = True  # coefficients may have weights
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", as_setting("eps", self.eps, low=0))
 
@@ -126,6 +138,27 @@ class ErrorBound:
         elastic_net_of_rows(codes.indptr, codes.data, 1.0, 0.0, out)
         return out
 
+    def promised(self) -> Any:
+        """The bound on the error."""
+        return self.eps
+
+    def gap(self, left: Residuals) -> Array:
+        """The duality gap of each row, at the dual point that is its residual, scaled.
+
+        Where the bound is out of reach there is no optimum, and the gap is infinite.
+        """
+        eps = of_rows("eps", self.eps, left.numbers, len(left.norms))
+        sizes = abs(left.codes)
+        if left.weights is not None:
+            sizes = sizes.multiply(left.weights)
+        length = np.asarray(sizes.sum(axis=1)).ravel()
+        top = left.steepest(self.positive)
+        value = left.squares + left.inner() - np.sqrt(eps * left.squares)  # ⟨x, r⟩ − √eps ‖r‖
+        dual = np.divide(value, top, out=np.zeros_like(top), where=top > 0)
+        gap = np.maximum(length - np.maximum(dual, 0.0), 0.0)
+        reached = left.squares <= eps + 1e-5 * left.norms
+        return np.asarray(np.where(reached, gap, np.inf))
+
 
 def _solver(stop: int, name: str, setting: Setting, G: Array, positive: bool) -> Solver:
     exact = G.reshape(-1)
@@ -136,18 +169,20 @@ def _solver(stop: int, name: str, setting: Setting, G: Array, positive: bool) ->
     def double() -> Array:
         return exact.astype(np.float64, copy=False)
 
-    def solve(Q: Array, norms: Array, start: Codes | None, rows: slice | None) -> Codes:
-        bounds = of_rows(name, setting, rows, len(Q))
-        return _solve_rows(stop, exact, fast, double, Q, norms, bounds, bool(positive))
+    def solve(chunk: Chunk) -> Codes:
+        bounds = of_rows(name, setting, chunk.numbers, len(chunk.Q))
+        return _solve_rows(stop, exact, fast, double, chunk, bounds, bool(positive))
 
     return solve
 
 
 def _solve_rows(
-    stop: int, G: Array, fast: Array, double: Callable[[], Array], Q: Array, norms: Array,
+    stop: int, exact: Array, fast: Array, double: Callable[[], Array], chunk: Chunk,
     bounds: Array, positive: bool,
 ) -> Codes:  # fmt: skip
     """Run the kernels over all rows, with more room whenever they ask for it."""
+    lazy, G, fast_G = lazy_gram(chunk.own, exact, fast)
+    Q, norms = in_own_units(chunk.own, chunk.Q), chunk.norms
     n, width = Q.shape
     dtype = Q.dtype
     room = min(128, width)
@@ -159,8 +194,9 @@ def _solve_rows(
     row, left = 0, False  # whether this row is left to the homotopy
     while row < n:
         if left:
+            whole = double() if chunk.own is None else whole_gram(chunk.own, row).reshape(-1)
             end = follow_rows(
-                stop, double(), Q, row, row + 1, bounds, norms, positive, work, atoms, indptr,
+                stop, whole, Q, row, row + 1, bounds, norms, positive, work, atoms, indptr,
                 indices, values,
             )  # fmt: skip
             left = full = end == row
@@ -168,8 +204,8 @@ def _solve_rows(
         else:
             c, fast_c = np.empty(width + room, dtype), np.empty(width + room, np.float32)
             why, row = constrained_rows(
-                G, fast, Q, row, stop, bounds, norms, positive, work, atoms, used, c, fast_c,
-                fast_q, indptr, indices, values,
+                lazy, G, fast_G, Q, row, stop, bounds, norms, positive, work, atoms, used, c,
+                fast_c, fast_q, indptr, indices, values, chunk.rounds,
             )  # fmt: skip
             left, full = why == LEFT, why == NO_ROOM
         if full and indptr[row] + room > indices.size:
@@ -179,7 +215,8 @@ def _solve_rows(
         elif full:
             room = min(2 * room, width)
             work, atoms = make_active_set(room)
-    return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
+    codes = Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
+    return from_own_units(chunk.own, codes)
 
 
 def follow_rows(

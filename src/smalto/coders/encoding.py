@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,15 +15,24 @@ from smalto.checks import (
     Rows,
     as_dictionary,
     as_floats,
-    as_rows,
     check_finite,
-    check_role,
     float_dtype,
 )
-from smalto.coders.base import PADDING, Coder, Codes, Solver, stack
-from smalto.coders.constrained import ErrorBound
+from smalto.coders.base import (
+    PADDING,
+    Chunk,
+    Coder,
+    Codes,
+    OwnGram,
+    Reaching,
+    Solver,
+    check_coder,
+    stack,
+)
+from smalto.coders.certificates import gaps
 from smalto.coders.lasso import Lasso
-from smalto.coders.omp import OMP
+from smalto.coders.own_gram import one_by_one
+from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_weights
 from smalto.kernels.statistics import fit_of_rows
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas
 
@@ -32,17 +42,34 @@ ROWS_AT_ONCE = 8192  # rows whose codes are held at once where only their cost i
 BLOCK = 128  # rows of the Gram matrix computed as one task
 
 
+class Info(NamedTuple):
+    """How `encode` went, signal by signal."""
+
+    gap: Array
+    """Bound on how much the objective exceeds the least one; NaN where none is known."""
+    iterations: Array
+    """Rounds that the solver took."""
+    nonzeros: Array
+    """Nonzeros of the code."""
+
+
 def encode(
     X: Any,
     D: Any,
     coder: Coder | None = None,
     *,
+    mask: Any = None,
+    missing: Missing = None,
+    weights: Any = None,
+    groups: Any = None,
     start: Any = None,
     n_threads: int | None = None,
+    return_info: bool = False,
 ) -> Any:
     """Sparse codes of the rows of X over the atoms (rows) of D.
 
     Solves ``min_α ½‖x − αD‖² + ψ(α)`` for each row x of X, where the coder says what ψ is.
+    Where entries are missing, the norm is that of the known entries.
 
     Parameters
     ----------
@@ -52,11 +79,24 @@ def encode(
         Dictionary: one atom per row.
     coder : coder, default ``Lasso()``
         The problem to solve.
+    mask : array of bool (n, m), optional
+        True where an entry of X is missing, as in NumPy's masked arrays and in scikit-image;
+        what stands there is ignored. The code of a signal without any known entry is zero.
+    missing : {None, "nan"}
+        With "nan", NaN in X means missing; by default it is an error.
+    weights : array (k,) or (n, k), optional
+        Shares above zero of the coefficients in the penalty ``Σ w_j|α_j|`` of `Lasso`,
+        `ErrorBound`, `L1Ball`; infinity bars an atom.
+    groups : array (n,), optional
+        For coders of several signals at once (`JointLasso`, `JointOMP`): a label for each
+        signal; those with the same label are coded together. By default all of them are.
     start : CSR array (n, k), optional
         Codes to start from, such as those over an earlier dictionary. They change the time
         that a `Lasso` takes, not the result (where it is unique); other coders need none.
     n_threads : int, optional
         Threads to use; every available core by default. The result does not depend on it.
+    return_info : bool, default False
+        Return (codes, info) with ``info.gap``, ``info.iterations`` and ``info.nonzeros``.
 
     Returns
     -------
@@ -72,39 +112,81 @@ def encode(
     >>> codes.toarray()
     array([[2., 0.]])
     """
-    X = as_rows("X", X)
-    dtype = float_dtype(X.dtype)
-    D = as_dictionary(D, X.shape[1], dtype)
-    check_finite("X", X)
     coder = Lasso() if coder is None else check_coder(coder)
+    signals = as_signals("X", X, mask, missing)
+    n, dtype = len(signals), float_dtype(signals.X.dtype)
+    D = as_dictionary(D, signals.X.shape[1], dtype)
+    signals = with_weights(signals, weights, len(D), coder)
     threads = resolve_threads(n_threads)
-    first = None if start is None else _check_start(start, (X.shape[0], len(D)), dtype)
+    first = None if start is None else _check_start(start, (n, len(D)), dtype)
     with single_threaded_blas():
-        coder = coder.resolve(X, D, threads)
-        prepared = prepare(D, coder, threads)
-        eps = _error_bound(coder)
-        coded = code_rows(X, prepared, first, threads, numbered=True, measured=eps is not None)
-    codes = coded.codes.as_csr(len(D))
-    if codes.nnz == 0 and codes.shape[0]:
-        warn_if_all_zero(coder, X, D)
+        if signals.missing is not None or signals.weights is not None:
+            refuse_calibration(coder)
+        coder = coder.resolve(signals.X, D, threads)
+        codes, rounds, gap = encode_signals(signals, D, coder, groups, first, threads, return_info)
+    if codes.nnz == 0 and n:
+        warn_if_all_zero(coder, signals.X, D)
+    return codes if gap is None else (codes, Info(gap, rounds, np.diff(codes.indptr)))
+
+
+def encode_signals(
+    signals: Signals,
+    D: Array,
+    coder: Coder,
+    groups: Any = None,
+    start: Codes | None = None,
+    n_threads: int = 1,
+    certified: bool = False,
+) -> tuple[Any, Array, Array | None]:
+    """Codes of checked signals as a csr_array, rounds taken, and gaps if they are wanted.
+
+    For a coder that is resolved. Rows stay in their order, whatever the groups.
+    """
+    signals, order = in_groups(signals, groups, coder)
+    if order is not None and start is not None:
+        start = start.take(order)
+    prepared = prepare(D, coder, n_threads)
+    eps = coder.promised() if isinstance(coder, Reaching) else None
+    coded = code_rows(signals, prepared, start, n_threads, numbered=True, measured=eps is not None)
     if eps is not None:
-        warn_if_out_of_reach(eps, coded, dtype)
-    return codes
+        warn_if_out_of_reach(eps, coded, D.dtype)
+    codes, rounds, gap = coded.codes, coded.rounds, None
+    if certified:
+        gap = gaps(signals, D, codes.as_csr(len(D)), coder)
+    if order is not None:
+        back = np.argsort(order)
+        codes, rounds = codes.take(back), rounds[back]
+        gap = None if gap is None else gap[back]
+    return codes.as_csr(len(D)), rounds, gap
 
 
-def check_coder(coder: Any) -> Coder:
-    """Refuse what is not a coder, with the likely slip."""
-    check_role("coder", coder, Coder, "Lasso(lam=0.1)")
-    return coder  # type: ignore[no-any-return]
+def refuse_calibration(coder: Coder) -> None:
+    """Refuse to look for a λ by paths that know of neither missing entries nor weights."""
+    if getattr(coder, "nonzeros", None) is not None and isinstance(coder, Lasso):
+        message = "Lasso(nonzeros=) cannot be calibrated where entries are missing: give lam"
+        raise ValueError(message)
 
 
 @dataclass(frozen=True)
 class Prepared:
     """A dictionary made ready for coding: padded, with its Gram matrix and solver."""
 
-    atoms: Array  # Dᵀ padded with zero atoms (m, width): C-contiguous for CSR rows
+    coder: Coder
+    padded: Array  # D with zero atoms added (width, m)
     G: Array  # (width, width)
     solve: Solver
+
+    @cached_property
+    def features(self) -> Array:
+        """Dᵀ (m, width), C-contiguous."""
+        return np.ascontiguousarray(self.padded.T)
+
+    @cached_property
+    def solve_own(self) -> Solver:
+        """How to code signals that have a Gram matrix each."""
+        if getattr(self.coder, "own_gram", False):
+            return self.solve
+        return one_by_one(self.coder, self.G.dtype)
 
 
 def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
@@ -116,7 +198,7 @@ def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
         padded = np.zeros((width, m), D.dtype)
         padded[:k] = D
     G = gram(padded, n_threads)
-    return Prepared(padded.T, G, coder.solver(G))
+    return Prepared(coder, padded, G, coder.solver(G))
 
 
 def gram(D: Array, n_threads: int) -> Array:
@@ -140,10 +222,11 @@ class Coded:
     codes: Codes
     fit: Array  # ½‖x − αD‖² of each row, float64
     norms: Array  # ‖x‖² of each row, float64
+    rounds: Array  # that the solver took for each row
 
 
 def code_rows(
-    X: Rows,
+    signals: Signals,
     prepared: Prepared,
     start: Codes | None,
     n_threads: int,
@@ -156,48 +239,111 @@ def code_rows(
     ``numbered`` if they are the rows a user numbers; with ``measured`` also say how well the
     codes fit (else ``fit`` means nothing).
     """
-    n = X.shape[0]
-    chunk = min(max(CHUNK, n // 16), LARGEST_CHUNK)
-    count = max(1, -(-n // chunk))
-    parts: list[Any] = [None] * count
+    n = len(signals)
+    cuts = _cuts(n, signals.groups)
+    parts: list[Any] = [None] * (len(cuts) - 1)
     fit, norms = np.empty((2, n))
-    is_sparse = sparse.issparse(X)
+    rounds = np.zeros(n, np.int32)
     dtype = prepared.G.dtype
 
     def task(number: int) -> None:
-        rows = slice(number * chunk, min((number + 1) * chunk, n))
-        x = as_floats(X[rows], dtype)
-        Q = np.ascontiguousarray(x @ prepared.atoms)
-        if is_sparse:
-            norms[rows] = np.asarray(x.multiply(x).sum(axis=1), np.float64).ravel()
-        else:
-            norms[rows] = np.einsum("ij,ij->i", x, x)
-        first = None
-        if start is not None:
-            begin, end = start.indptr[rows.start], start.indptr[rows.stop]
-            first = Codes(
-                start.indptr[rows.start : rows.stop + 1] - begin,
-                start.indices[begin:end],
-                start.values[begin:end],
-            )
-        codes = prepared.solve(Q, norms[rows], first, rows if numbered else None)
+        rows = slice(cuts[number], cuts[number + 1])
+        part = signals.part(rows)
+        x = as_floats(part.X, dtype)
+        Q = np.ascontiguousarray(x @ prepared.padded.T)
+        norms[rows] = squared_norms(x)
+        chunk = Chunk(
+            Q, norms[rows], rounds[rows], np.arange(rows.start, rows.stop) if numbered else None,
+            None if start is None else start.take(np.arange(rows.start, rows.stop)), part.groups,
+        )  # fmt: skip
+        codes = _solve(chunk, part, prepared)
         if measured:
             fit_of_rows(prepared.G, Q, norms[rows], *codes, fit[rows])
+            if part.missing is not None:
+                _fit_known(x, part.missing, codes, prepared.padded, fit[rows])
         parts[number] = codes
 
-    run_tasks(task, count, n_threads)
-    return Coded(stack(parts), fit, norms)
+    run_tasks(task, len(parts), n_threads)
+    return Coded(stack(parts), fit, norms, rounds)
 
 
-def mean_cost(X: Rows, D: Array, coder: Coder, n_threads: int) -> float:
+def _cuts(n: int, groups: Array | None) -> list[int]:
+    """Where one task's rows end and the next one's begin; groups are not cut."""
+    chunk = min(max(CHUNK, n // 16), LARGEST_CHUNK)
+    if groups is None:
+        return [*range(0, n, chunk), n] if n else [0, 0]
+    ends = groups[np.searchsorted(groups, np.arange(chunk, n + chunk, chunk))[:-1]]
+    return [0, *sorted({int(end) for end in ends if 0 < end < n}), n]
+
+
+def squared_norms(x: Rows) -> Array:
+    """``‖x‖²`` of each row."""
+    if sparse.issparse(x):
+        return np.asarray(x.multiply(x).sum(axis=1), np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", x, x))
+
+
+def _solve(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
+    """Code a chunk; signals with holes apart from those without, which need less."""
+    weights = part.weights
+    if weights is not None:
+        width = prepared.G.shape[1]
+        padded = np.ones((len(chunk.Q), width))
+        padded[:, : weights.shape[1]] = weights
+        weights = padded
+    if part.missing is None:
+        if weights is None:
+            return prepared.solve(chunk)
+        return prepared.solve_own(chunk._replace(own=OwnGram(prepared.features, None, weights)))
+    holes = part.missing.any(axis=1)
+    parts, order = [], []
+    for has_holes in (False, True):
+        rows = np.flatnonzero(holes == has_holes)
+        if not rows.size:
+            continue
+        own = None
+        if has_holes or weights is not None:
+            own = OwnGram(
+                prepared.features, part.missing[rows] if has_holes else None,
+                None if weights is None else weights[rows],
+            )  # fmt: skip
+        rounds = np.zeros(len(rows), np.int32)
+        some = Chunk(
+            np.ascontiguousarray(chunk.Q[rows]), chunk.norms[rows], rounds,
+            None if chunk.numbers is None else chunk.numbers[rows],
+            None if chunk.start is None else chunk.start.take(rows), None, own,
+        )  # fmt: skip
+        parts.append((prepared.solve if own is None else prepared.solve_own)(some))
+        chunk.rounds[rows] = rounds
+        order.append(rows)
+    return stack(parts).take(np.argsort(np.concatenate(order)))
+
+
+def _fit_known(x: Array, missing: Array, codes: Codes, padded: Array, fit: Array) -> None:
+    """Write ``½‖x − αD‖²`` over the known entries of rows that lack some."""
+    rows = np.flatnonzero(missing.any(axis=1))
+    left = x[rows] - codes.take(rows).as_csr(len(padded)) @ padded
+    left[missing[rows]] = 0.0
+    fit[rows] = 0.5 * np.einsum("ij,ij->i", left, left)
+
+
+def mean_cost(signals: Signals, D: Array, coder: Coder, n_threads: int) -> float:
     """The mean of ``½‖x − αD‖² + ψ(α)`` over validated rows, for a coder that is resolved."""
     prepared = prepare(D, coder, n_threads)
-    total = 0.0
-    for begin in range(0, X.shape[0], ROWS_AT_ONCE):
-        coded = code_rows(X[begin : begin + ROWS_AT_ONCE], prepared, None, n_threads)
+    total, n = 0.0, len(signals)
+    for rows in blocks(n, signals.groups):
+        coded = code_rows(signals.part(rows), prepared, None, n_threads)
         total += float(coded.fit.sum())
         total += float(coder.penalty(coded.codes.as_csr(len(D))).sum())
-    return total / int(X.shape[0])
+    return total / n
+
+
+def blocks(n: int, groups: Array | None = None) -> list[slice]:
+    """Rows whose codes are held at once, in order; groups are not cut."""
+    cuts = list(range(0, n, ROWS_AT_ONCE))
+    if groups is not None:
+        cuts = sorted({int(groups[np.searchsorted(groups, cut)]) for cut in cuts})
+    return [slice(a, b) for a, b in zip(cuts, [*cuts[1:], n], strict=True) if a < b]
 
 
 def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:
@@ -226,20 +372,19 @@ def warn_if_all_zero(coder: Coder, X: Rows, D: Array) -> None:
         warnings.warn(message, UserWarning, stacklevel=3)
 
 
-def _error_bound(coder: Coder) -> Array | None:
-    """The bound on ‖x − αD‖² that a coder promises to meet wherever it can be met."""
-    if isinstance(coder, ErrorBound) or (isinstance(coder, OMP) and coder.nonzeros is None):
-        return np.asarray(coder.eps, np.float64)
-    return None
-
-
-def warn_if_out_of_reach(eps: Array, coded: Coded, dtype: np.dtype[Any]) -> None:
-    """Say for how many signals no code over the dictionary was found within the bound."""
+def count_out_of_reach(eps: Any, coded: Coded, dtype: np.dtype[Any]) -> int:
+    """For how many signals no code over the dictionary was found within the bound."""
     rounding = 1e-5 if dtype == np.float32 else 1e-10
-    count = int(np.count_nonzero(2.0 * coded.fit > eps + rounding * coded.norms))
+    bound = np.asarray(eps, np.float64) + rounding * coded.norms
+    return int(np.count_nonzero(2.0 * coded.fit > bound))
+
+
+def warn_if_out_of_reach(eps: Any, coded: Coded, dtype: np.dtype[Any]) -> None:
+    """Say how many signals have a code whose error is not within the bound."""
+    count = count_out_of_reach(eps, coded, dtype)
     if count:
         message = (
             f"eps is out of reach for {count} of {len(coded.fit)} signals: their codes are those "
             "of least squares"
         )
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warnings.warn(message, UserWarning, stacklevel=4)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Coder, Codes, Solver
+from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.coders.own_gram import (
+    from_own_units,
+    in_own_units,
+    lazy_gram,
+    start_in_own_units,
+    with_weights,
+)
 from smalto.coders.path import lam_for_nonzeros
 from smalto.kernels.active import make_active_set
 from smalto.kernels.lasso import elastic_net_of_rows, lasso_rows
@@ -20,7 +27,7 @@ _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 @dataclass(frozen=True)
 class Lasso:
-    """``min_α ½‖x − αD‖² + lam ‖α‖₁ + ridge/2 ‖α‖²`` (Eq. 2; ridge > 0 is the elastic net).
+    """``min_α ½‖x − αD‖² + lam Σ w_j|α_j| + ridge/2 ‖α‖²`` (Eq. 2; w = 1 unless said).
 
     Solved exactly, to rounding, by an active-set method on the Gram matrix. Where atoms are so
     alike that rounding makes this matrix singular (overlapping bumps, say) and lam is small, it
@@ -32,19 +39,26 @@ class Lasso:
         The paper's λ, never rescaled. By default 1.2/√m times the root mean square norm of
         the signals, which is the paper's choice for signals of norm 1.
     ridge : float, default 0
-        Weight of the squared norm of the code.
+        Weight of the squared norm of the code; above zero this is the elastic net.
     positive : bool, default False
         Demand α ≥ 0.
     nonzeros : float, optional
         Instead of ``lam``: choose it so that codes have about this many nonzeros on average.
         It is found exactly on a sample, from the whole regularisation path of each signal;
         while a dictionary is being learned it is found again at steps 1, 2, 4, 8, ...
+    weights : array (k,), optional
+        The share w_j > 0 of each coefficient in the penalty, one per atom; infinity bars an
+        atom. (``encode`` takes weights for each signal too.)
     """
 
     lam: float | None = None
     ridge: float = 0.0
     positive: bool = False
     nonzeros: float | None = None
+    weights: Any = None
+
+    own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
+    weighable: ClassVar[bool] = True  # coefficients may have weights
 
     def __post_init__(self) -> None:
         if self.lam is not None:
@@ -55,10 +69,17 @@ class Lasso:
         check_number("ridge", self.ridge, low=0)
         if self.nonzeros is not None:
             check_number("nonzeros", self.nonzeros, low=0, strict=True)
+        if self.weights is not None:
+            object.__setattr__(self, "weights", as_weights(self.weights))
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Lasso:
         """This problem with ``lam`` decided from sample rows X (and D, where it matters)."""
         lam: float | None
+        if self.weights is not None:
+            if len(self.weights) != len(D):
+                message = f"weights has {len(self.weights)} numbers, there are {len(D)} atoms"
+                raise ValueError(message)
+            D = D / np.asarray(self.weights, D.dtype)[:, None]
         if self.nonzeros is not None:
             lam = lam_for_nonzeros(X, D, self.nonzeros, self.ridge, self.positive, n_threads)
             if lam is None:
@@ -91,22 +112,76 @@ class Lasso:
         if self.ridge:
             G = G.copy()
             G[np.diag_indices(width)] += G.dtype.type(self.ridge)
+        weights = None if self.weights is None else np.ones((1, width))
+        if weights is not None:
+            weights[0, : len(self.weights)] = self.weights
         exact = G.reshape(-1)
         # For float64 the search runs on a float32 copy, then the end is made exact.
         fast = exact if G.dtype == np.float32 else exact.astype(np.float32)
-        lam, positive = float(self.lam), bool(self.positive)
+        lam, ridge, positive = float(self.lam), float(self.ridge), bool(self.positive)
 
-        def solve(Q: Array, norms: Array, start: Codes | None, rows: slice | None) -> Codes:
-            return _solve_rows(exact, fast, Q, lam, positive, start or _NO_START)
+        def solve(chunk: Chunk) -> Codes:
+            if weights is not None:
+                chunk = with_weights(chunk, weights)
+            return _solve_rows(exact, fast, chunk, lam, ridge, positive)
 
         return solve
 
     def penalty(self, codes: Any) -> Array:
-        """``lam ‖α‖₁ + ridge/2 ‖α‖²`` of each row of codes."""
-        codes = sparse.csr_array(codes)
-        out = np.empty(codes.shape[0])
-        elastic_net_of_rows(codes.indptr, codes.data, self.lam or 0.0, float(self.ridge), out)
-        return out
+        """``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
+        return self._penalty(sparse.csr_array(codes), None)
+
+    def _penalty(self, codes: Any, weights: Array | None) -> Array:
+        lam, out = self.lam or 0.0, np.empty(codes.shape[0])
+        weights = self._all_weights(weights)
+        if weights is None:
+            elastic_net_of_rows(codes.indptr, codes.data, lam, float(self.ridge), out)
+            return out
+        # An infinite weight has the coefficient 0, and 0 is what it costs.
+        finite = np.where(np.isfinite(weights), weights, 0.0)
+        sizes = np.asarray(abs(codes).multiply(finite).sum(axis=1)).ravel()
+        elastic_net_of_rows(codes.indptr, codes.data, 0.0, float(self.ridge), out)
+        return np.asarray(lam * sizes + out)
+
+    def _all_weights(self, weights: Array | None) -> Array | None:
+        """The weights of this problem times those of single signals."""
+        if self.weights is None:
+            return weights
+        own = np.asarray(self.weights)[None, :]
+        return own if weights is None else own * weights
+
+    def gap(self, left: Residuals) -> Array:
+        """The duality gap of each row: scaled residuals are feasible for the dual problem.
+
+        With a ridge that is the problem over the atoms (D, √ridge I) and the signals (x, 0).
+        """
+        lam = self.lam or 0.0
+        ridge, codes = float(self.ridge), left.codes
+        sizes = np.asarray(codes.multiply(codes).sum(axis=1)).ravel()
+        inner = left.inner() - ridge * sizes  # ⟨αD, r⟩ and ‖r‖², augmented
+        squares = left.squares + ridge * sizes
+        if ridge:
+            left = left._replace(C=left.C - ridge * codes.toarray())
+        top = left._replace(weights=self._all_weights(left.weights)).steepest(self.positive)
+        scale = np.minimum(1.0, np.divide(lam, top, out=np.ones_like(top), where=top > lam))
+        primal = 0.5 * left.squares + self._penalty(codes, left.weights)
+        # The dual value of θ = scale · r is ⟨x, θ⟩ − ½‖θ‖², and ⟨x, r⟩ = ‖r‖² + ⟨αD, r⟩.
+        dual = scale * (squares + inner) - 0.5 * scale * scale * squares
+        return np.asarray(np.maximum(primal - dual, 0.0))
+
+
+def as_weights(weights: Any) -> tuple[float, ...]:
+    """Weights above zero as a tuple (which compares and hashes)."""
+    values = np.asarray(weights)
+    if values.ndim != 1 or values.dtype.kind not in "fiu":
+        message = f"weights must be numbers, one per atom, got {weights!r}"
+        raise TypeError(message)
+    bad = np.flatnonzero(~(values > 0))
+    if bad.size:
+        place = int(bad[0])
+        message = f"weights must be > 0, got {values[place]} for atom {place}"
+        raise ValueError(message)
+    return tuple(float(value) for value in values)
 
 
 def default_lam(X: Rows) -> float:
@@ -128,8 +203,13 @@ def warn_short(count: int, rows: int) -> None:
     warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
-def _solve_rows(G: Array, fast: Array, Q: Array, lam: float, positive: bool, start: Codes) -> Codes:
+def _solve_rows(
+    exact: Array, fast: Array, chunk: Chunk, lam: float, ridge: float, positive: bool
+) -> Codes:
     """Run the kernel over all rows, with more room whenever it asks for it."""
+    lazy, G, fast_G = lazy_gram(chunk.own, exact, fast, ridge)
+    Q = in_own_units(chunk.own, chunk.Q)
+    start = start_in_own_units(chunk.own, chunk.start) or _NO_START
     n, width = Q.shape
     dtype = Q.dtype
     room = min(128, width)
@@ -145,13 +225,14 @@ def _solve_rows(G: Array, fast: Array, Q: Array, lam: float, positive: bool, sta
         work, atoms = make_active_set(room)
         c, fast_c = np.empty(width + room, dtype), np.empty(width + room, np.float32)
         row = lasso_rows(
-            G, fast, Q, row, lam, positive, warm, first, work, atoms, used, c, fast_c, fast_q,
-            indptr, indices, values, stuck,
+            lazy, G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used, c, fast_c,
+            fast_q, indptr, indices, values, stuck, chunk.rounds,
         )  # fmt: skip
         if row == n:
             if stuck[0]:
                 warn_short(int(stuck[0]), n)
-            return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
+            codes = Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
+            return from_own_units(chunk.own, codes)
         if indptr[row] + room > indices.size:
             more = indices.size + room
             indices = np.concatenate([indices, np.empty(more, np.int32)])

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Coder, Codes, Solver
+from smalto.coders.base import Chunk, Coder, Codes, Solver
 from smalto.coders.per_signal import as_setting, check_length, of_rows
 from smalto.kernels.active import make_active_set
 from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64
@@ -94,18 +94,23 @@ class OMP:
         """How to code over a dictionary with Gram matrix G."""
         greedy = _Greedy(G, bool(self.positive), bool(self.look_ahead))
 
-        def solve(Q: Array, norms: Array, start: Codes | None, rows: slice | None) -> Codes:
-            limits = np.full(len(Q), len(G), np.int64)
+        def solve(chunk: Chunk) -> Codes:
+            n, numbers = len(chunk.Q), chunk.numbers
+            limits = np.full(n, len(G), np.int64)
             if self.nonzeros is not None:
-                limits = of_rows("nonzeros", self.nonzeros, rows, len(Q)).astype(np.int64)
-            eps = np.zeros(len(Q)) if self.eps is None else of_rows("eps", self.eps, rows, len(Q))
-            return greedy.solve(Q, norms, limits, eps, 0.0)
+                limits = of_rows("nonzeros", self.nonzeros, numbers, n).astype(np.int64)
+            eps = np.zeros(n) if self.eps is None else of_rows("eps", self.eps, numbers, n)
+            return greedy.solve(chunk, limits, eps, 0.0)
 
         return solve
 
     def penalty(self, codes: Any) -> Array:
         """Zero for each row of codes."""
         return np.zeros(codes.shape[0])
+
+    def promised(self) -> Any:
+        """The bound on the error, where no number of nonzeros stands before it."""
+        return self.eps if self.nonzeros is None else None
 
 
 @dataclass(frozen=True)
@@ -158,9 +163,10 @@ class L0:
         greedy = _Greedy(G, bool(self.positive), True)
         lam = float(self.lam)
 
-        def solve(Q: Array, norms: Array, start: Codes | None, rows: slice | None) -> Codes:
-            limits = np.full(len(Q), len(G), np.int64)
-            return greedy.solve(Q, norms, limits, np.zeros(len(Q)), 2.0 * lam)
+        def solve(chunk: Chunk) -> Codes:
+            n = len(chunk.Q)
+            limits = np.full(n, len(G), np.int64)
+            return greedy.solve(chunk, limits, np.zeros(n), 2.0 * lam)
 
         return solve
 
@@ -189,8 +195,9 @@ class _Greedy:
             own.astype(np.float32), (DEPENDENT_32 * own).astype(np.float32),
         )  # fmt: skip
 
-    def solve(self, Q: Array, norms: Array, limits: Array, eps: Array, gain: float) -> Codes:
+    def solve(self, chunk: Chunk, limits: Array, eps: Array, gain: float) -> Codes:
         """Run the kernel over all rows, with more room whenever it asks for it."""
+        Q, norms = chunk.Q, chunk.norms
         n, width = Q.shape
         dtype = Q.dtype
         most = min(int(limits.max(initial=0)), width)
@@ -211,6 +218,7 @@ class _Greedy:
                 fast_score, fast_q, self.tolerance, indptr, indices, values,
             )  # fmt: skip
             if row == n:
+                chunk.rounds[:] = np.diff(indptr)  # an atom a round
                 return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
             if indptr[row] + room > indices.size:
                 more = indices.size + room

@@ -54,7 +54,7 @@ def check_length(name: str, value: Setting | None, X: Rows) -> None:
         raise ValueError(message)
 
 
-def of_rows(name: str, value: Setting, rows: slice | None, count: int) -> Array:
+def of_rows(name: str, value: Setting, rows: Array | None, count: int) -> Array:
     """The numbers of ``count`` rows, in float64."""
     if not isinstance(value, tuple):
         return np.full(count, value, np.float64)
@@ -64,4 +64,4 @@ def of_rows(name: str, value: Setting, rows: slice | None, count: int) -> Array:
             "to learn, give one number for all"
         )
         raise ValueError(message)
-    return np.asarray(value[rows], np.float64)
+    return np.asarray(value, np.float64)[rows]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Coder, Codes, Solver
+from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
 from smalto.kernels.lasso import elastic_net_of_rows
 
 
@@ -61,8 +61,9 @@ class Ridge:
         shifted[np.diag_indices(len(used))] += float(self.lam)
         factor = _factor(shifted, float(self.lam))
 
-        def solve(Q: Array, norms: Array, start: Codes | None, rows: slice | None) -> Codes:
-            n, count = len(Q), len(used)
+        def solve(chunk: Chunk) -> Codes:
+            Q, n, count = chunk.Q, len(chunk.Q), len(used)
+            chunk.rounds[:] = 1
             codes = np.zeros((n, count))
             if codes.size:
                 codes = linalg.cho_solve(factor, Q[:, used].T.astype(np.float64)).T
@@ -81,6 +82,11 @@ class Ridge:
         out = np.empty(codes.shape[0])
         elastic_net_of_rows(codes.indptr, codes.data, 0.0, float(self.lam), out)
         return out
+
+    def gap(self, left: Residuals) -> Array:
+        """A bound on each row's excess, ``‖gradient‖²/(2 lam)``: the problem is lam-convex."""
+        gradient = float(self.lam) * left.codes.toarray() - left.C
+        return np.asarray((gradient * gradient).sum(axis=1) / (2.0 * float(self.lam)))
 
 
 def _factor(shifted: Array, lam: float) -> Any:

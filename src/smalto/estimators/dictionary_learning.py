@@ -17,13 +17,15 @@ from smalto.checks import (
     Array,
     Rows,
     as_floats,
-    check_finite,
+    as_rows,
     check_integer,
     check_kind,
     float_dtype,
 )
 from smalto.coders.base import Coder
-from smalto.coders.encoding import code_rows, mean_cost, prepare
+from smalto.coders.encoding import encode_signals, mean_cost
+from smalto.coders.lasso import Lasso
+from smalto.coders.signals import Missing, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint
 from smalto.learning.atoms import Replacement
 from smalto.learning.begin import begin
@@ -31,9 +33,9 @@ from smalto.learning.continuation import Continuation
 from smalto.learning.learner import Learner
 from smalto.learning.loop import Callback, check_callbacks, learn
 from smalto.learning.online import Online
+from smalto.learning.samples import as_sample_set
 from smalto.learning.state import Record, State
 from smalto.learning.step import step_on
-from smalto.sources import as_source
 from smalto.threads import resolve_threads, single_threaded_blas
 
 
@@ -88,6 +90,9 @@ class DictionaryLearning(
         Decides the first dictionary and the order of the samples.
     sparse_output : bool, default False
         Let `transform` return a SciPy CSR array instead of a dense array.
+    missing : {None, "nan"}
+        With "nan", NaN in X means that the entry is missing: what is minimised is the cost over
+        the known entries. By default NaN is an error.
 
     Attributes
     ----------
@@ -146,6 +151,7 @@ class DictionaryLearning(
         n_threads: int | None = None,
         random_state: Any = None,
         sparse_output: bool = False,
+        missing: Missing = None,
     ) -> None:
         self.n_components = n_components
         self.coder = coder
@@ -161,13 +167,18 @@ class DictionaryLearning(
         self.n_threads = n_threads
         self.random_state = random_state
         self.sparse_output = sparse_output
+        self.missing = missing
 
     def fit(
         self,
         X: Any,
         y: Any = None,
         *,
+        sample_weight: Any = None,
+        mask: Any = None,
+        groups: Any = None,
         validation: Any = None,
+        validation_groups: Any = None,
         validate_every: int | Sequence[int] | None = None,
     ) -> Self:
         """Learn a dictionary from X, afresh.
@@ -178,8 +189,16 @@ class DictionaryLearning(
             Training samples, one per row, at least as many as atoms. float32 is learned from
             in float32, everything else in float64. Only what an update draws is copied.
         y : ignored
+        sample_weight : array (n,), optional
+            Weights of the samples in the cost, at least zero.
+        mask : array of bool (n, m), optional
+            True where an entry of X is missing; what stands there is ignored.
+        groups : array (n,), optional
+            For coders of several samples at once: a label for each sample.
         validation : array or CSR array, optional
             Held-out samples whose mean cost is recorded in ``history_`` now and then.
+        validation_groups : array, optional
+            The groups of held-out samples.
         validate_every : int or sequence of int, optional
             At every so many updates, or after these; by default ever more rarely.
 
@@ -188,18 +207,28 @@ class DictionaryLearning(
         self
         """
         self._check_settings()
+        coder, constraint, learner = self._problem()
         with _all_or_nothing(self):
+            X = self._rows(X, reset=True)
+            source = self._source(X)
+            if validation is not None:
+                validation = self._signals(as_rows("validation", validation))
             result = learn(
-                self._rows(X, reset=True),
+                source,
                 self.n_components,
-                self.coder,
-                self.constraint,
-                self.learner,
+                coder,
+                constraint,
+                learner,
                 init=self.init,
                 n_epochs=self.n_epochs,
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
+                sample_weight=sample_weight,
+                mask=mask,
+                missing=self.missing,
+                groups=groups,
                 validation=validation,
+                validation_groups=validation_groups,
                 validate_every=validate_every,
                 replacement=self.replacement,
                 continuation=self.continuation,
@@ -208,11 +237,19 @@ class DictionaryLearning(
                 random_state=self.random_state,
             )
             self.stopped_ = result.stopped
-            self._set_result(result.state, result.history)
+            self._set_result(result.state, result.history, X)
         return self
 
     @available_if(_takes_a_stream)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        mask: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Update the dictionary once, with all of X as one batch.
 
         Goes on from the state that `fit` or the last `partial_fit` left. The first batch of a
@@ -224,6 +261,8 @@ class DictionaryLearning(
         X : array, CSR array or data frame (n, m)
             New samples, in the precision of the first ones.
         y : ignored
+        sample_weight, mask, groups : optional
+            As for `fit`.
 
         Returns
         -------
@@ -237,36 +276,47 @@ class DictionaryLearning(
         with _all_or_nothing(self), single_threaded_blas():
             X = self._rows(X, reset=first)
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
-            check_finite("X", X)
+            coder, constraint, learner = self._problem()
+            batch = self._batch(X, None if first else self.state_)
+            samples = as_sample_set(
+                batch, mask, self.missing, sample_weight, groups, coder or Lasso()
+            )
             state = self.state_ if not first else begin(
-                as_source(X), self.n_components, self.coder, self.constraint, self.learner,
+                samples, self.n_components, coder, constraint, learner,
                 self.init, self.random_state, threads, stream=True,
             )  # fmt: skip
-            record = step_on(state, X, self.replacement, self.continuation, threads)
-            self._set_result(state, [] if first else self.history_)
+            record = step_on(state, samples.whole(), self.replacement, self.continuation, threads)
+            self._set_result(state, [] if first else self.history_, X)
             self.history_.append(record)
         for callback in self.callbacks:
             callback(state, record)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, *, mask: Any = None, groups: Any = None) -> Any:
         """Sparse codes: ``argmin_α ½‖x − αD‖² + ψ(α)`` for each row x of X, as in learning.
 
         Parameters
         ----------
         X : array, memory map, CSR array or data frame (n, m)
             Signals. float32 is coded in float32, everything else in float64.
+        mask : array of bool (n, m), optional
+            True where an entry of X is missing.
+        groups : array (n,), optional
+            For coders of several signals at once: a label for each signal.
 
         Returns
         -------
         array (n, k), or csr_array with ``sparse_output``
             One code per row.
         """
-        X, D, threads = self._rows_to_code(X)
+        check_is_fitted(self, "components_")
+        X = self._signals(self._rows(X, reset=False))
+        signals = as_signals("X", X, mask, self.missing)
+        D = np.ascontiguousarray(self.components_, float_dtype(signals.X.dtype))
         with single_threaded_blas():
-            prepared = prepare(D, self.coder_, threads)
-            codes = code_rows(X, prepared, None, threads, measured=False).codes
-        csr = codes.as_csr(len(D))
+            csr, _, _ = encode_signals(
+                signals, D, self.coder_, groups, n_threads=resolve_threads(self.n_threads)
+            )
         return csr if self.sparse_output else csr.toarray()
 
     def inverse_transform(self, X: Any) -> Array:
@@ -292,18 +342,22 @@ class DictionaryLearning(
             raise ValueError(message)
         return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, mask: Any = None, groups: Any = None) -> float:
         """Minus the mean of ``min_α ½‖x − αD‖² + ψ(α)`` over the rows x of X: higher is better.
 
         The cost depends on ψ: to choose between different ``lam`` another measure is needed.
         """
-        X, D, threads = self._rows_to_code(X)
+        check_is_fitted(self, "components_")
+        signals = as_signals("X", self._signals(self._rows(X, reset=False)), mask, self.missing)
+        signals, _ = in_groups(signals, groups, self.coder_)
+        D = np.ascontiguousarray(self.components_, float_dtype(signals.X.dtype))
         with single_threaded_blas():
-            return -mean_cost(X, D, self.coder_, threads)
+            return -mean_cost(signals, D, self.coder_, resolve_threads(self.n_threads))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "nan"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -319,26 +373,40 @@ class DictionaryLearning(
 
     def _rows(self, X: Any, *, reset: bool) -> Rows:
         """X as scikit-learn wants it checked, but neither copied nor read: that comes later."""
+        if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
+            validate_data(self, X.data, reset=reset, skip_check_array=True)
+            return X
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )
         return X if isinstance(X, np.memmap) else checked
 
-    def _rows_to_code(self, X: Any) -> tuple[Rows, Array, int]:
-        """Return checked rows, the dictionary in their precision, and the number of threads."""
-        check_is_fitted(self, "components_")
-        X = self._rows(X, reset=False)
-        check_finite("X", X)
-        D = np.ascontiguousarray(self.components_, float_dtype(X.dtype))
-        return X, D, resolve_threads(self.n_threads)
+    # What an estimator for a special problem overrides.
 
-    def _set_result(self, state: State, history: list[Record]) -> None:
+    def _problem(self) -> tuple[Coder | None, Constraint | None, Learner | None]:
+        """The coder, the constraint and the learner that the settings ask for."""
+        return self.coder, self.constraint, self.learner
+
+    def _source(self, X: Rows) -> Any:
+        """What `fit` learns from: the rows as they are."""
+        return X
+
+    def _batch(self, X: Rows, state: State | None) -> Rows:
+        """What `partial_fit` learns from; the state is what came before, if anything did."""
+        return X
+
+    def _signals(self, X: Rows) -> Rows:
+        """What is coded of rows given to `transform`."""
+        return X
+
+    def _set_result(self, state: State, history: list[Record], X: Rows) -> None:
+        """Keep what has been learned from the rows X."""
         self.components_ = state.feasible_D()
         self.coder_ = state.coder.fixed()
         self.state_ = state
         self.history_ = history
         self.n_iter_ = state.step
-        self._began_with = (self.coder, self.constraint, self.learner)
+        self._began_with = self._problem()
 
     def _check_settings(self) -> None:
         """Refuse settings that `learn` does not look at, and name others as they are here."""
@@ -348,6 +416,7 @@ class DictionaryLearning(
         )
         check_kind("replacement", self.replacement, Replacement | None, "None or Replacement(...)")
         check_kind("sparse_output", self.sparse_output, bool | np.bool_, "True or False")
+        check_missing(self.missing)
         check_kind("callbacks", self.callbacks, list | tuple, "a list or tuple of callables")
         check_callbacks(self.callbacks)
 
@@ -360,8 +429,7 @@ class DictionaryLearning(
             )
             raise ValueError(message)
         names = ("coder", "constraint", "learner")
-        for name, had in zip(names, self._began_with, strict=True):
-            now = getattr(self, name)
+        for name, had, now in zip(names, self._began_with, self._problem(), strict=True):
             if now is not had and now != had:
                 message = (
                     f"{name} was {had} when learning began and is {now} now: partial_fit "

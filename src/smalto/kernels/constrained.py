@@ -44,6 +44,7 @@ from smalto.kernels.lasso import (
     refine,
     write_sorted,
 )
+from smalto.kernels.lazy_gram import begin_signal
 from smalto.kernels.simd import fma, hsum, load, splat, store
 
 FALL = 0.5  # by which λ falls while the bound cannot be met ...
@@ -132,8 +133,8 @@ def _settle(stop, bound, norm, lam, least, work, atoms, s, used):
 
 
 @kernel
-def _descend(stop, bound, norm, G, q, start, fast_G, fast_q, fast_start, c, width, lam, least, met,
-             positive, work, atoms, s, used, scale, tolerance):  # fmt: skip
+def _descend(lazy, stop, bound, norm, G, q, start, fast_G, fast_q, fast_start, c, width, lam, least,
+             met, positive, work, atoms, s, used, scale, tolerance, rounds, row):  # fmt: skip
     """Rounds of join, settle, refresh, until optimal; (why, atoms, λ, the least λ, bound met).
 
     As in the lasso, the factor reads ``G`` and the passes ``fast_G``.
@@ -142,6 +143,7 @@ def _descend(stop, bound, norm, G, q, start, fast_G, fast_q, fast_start, c, widt
     allowed = 64.0 * np.float64(np.finfo(c.dtype).eps) * scale
     repairs = 0
     for _ in range(64 + 4 * width):
+        rounds[row] += 1
         for i in range(s):
             c[width + i] = work[code + i]
         top = np.float64(correlations(fast_G, width, fast_q, fast_start, atoms, s, positive, c))
@@ -156,8 +158,9 @@ def _descend(stop, bound, norm, G, q, start, fast_G, fast_q, fast_start, c, widt
             if s == capacity(work, atoms) and s < width:
                 return NO_ROOM, s, lam, least, met
             s, joined, swapped = join(
-                G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolerance
-            )
+                lazy, G, fast_G, width, q, start, c, top, lam, positive, work, atoms, s, used,
+                tolerance,
+            )  # fmt: skip
             if joined or lower:
                 s, lam, met, moved = _settle(stop, bound, norm, lam, least, work, atoms, s, used)
                 if moved or swapped:
@@ -181,8 +184,8 @@ def _descend(stop, bound, norm, G, q, start, fast_G, fast_q, fast_start, c, widt
 
 
 @kernel
-def constrained_rows(G, fast_G, Q, row, stop, bounds, norms, positive, work, atoms, used, c, fast_c,
-                     fast_q, out_ptr, out_atoms, out_codes):  # fmt: skip
+def constrained_rows(lazy, G, fast_G, Q, row, stop, bounds, norms, positive, work, atoms, used, c,
+                     fast_c, fast_q, out_ptr, out_atoms, out_codes, rounds):  # fmt: skip
     """Code the rows of Q from ``row`` on, each to its own bound; (why it stops, at which row).
 
     Arrays as in `lasso_rows`. `NO_ROOM`: the active set or the output is too small;
@@ -201,19 +204,22 @@ def constrained_rows(G, fast_G, Q, row, stop, bounds, norms, positive, work, ato
         scale = np.float64(largest(q, start, width, positive))
         zero = scale == 0.0 or (bound <= 0.0 if stop == AT_RADIUS else norm <= bound)
         why, s = DONE, 0
+        rounds[row] = 0
+        if lazy is not None:
+            begin_signal(lazy, row)
         lam, met = FALL * scale, False
         least = lam
         if two_stages and not zero:
             for j in range(width):
                 fast_q[j] = q[start + j]
             why, s, lam, least, met = _descend(
-                stop, bound, norm, G, q, start, fast_G, fast_q, 0, fast_c, width, lam, least, met,
-                positive, work, atoms, s, used, scale, tolerance,
+                lazy, stop, bound, norm, G, q, start, fast_G, fast_q, 0, fast_c, width, lam, least,
+                met, positive, work, atoms, s, used, scale, tolerance, rounds, row,
             )  # fmt: skip
         if why == DONE and not zero:
             why, s, lam, least, met = _descend(
-                stop, bound, norm, G, q, start, G, q, start, c, width, lam, least, met,
-                positive, work, atoms, s, used, scale, tolerance,
+                lazy, stop, bound, norm, G, q, start, G, q, start, c, width, lam, least, met,
+                positive, work, atoms, s, used, scale, tolerance, rounds, row,
             )  # fmt: skip
         if why != DONE:
             used[:] = False

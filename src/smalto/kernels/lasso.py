@@ -31,6 +31,7 @@ from smalto.kernels.active import (
     weights_of_dependent,
 )
 from smalto.kernels.jit import kernel
+from smalto.kernels.lazy_gram import begin_signal, make_row
 from smalto.kernels.simd import above, lanes, load, lowest_bit, splat, vabs
 
 # Measured on dictionaries of 256 to 1 024 atoms, from random patches to learned ones.
@@ -80,8 +81,8 @@ def _swap_in(work, atoms, s, step_sign, used, tolerance):
 
 
 @kernel
-def join(G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolerance):
-    """Let the worst violators join.
+def join(lazy, G, fast_G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolerance):
+    """Let the worst violators join; ``lazy`` makes the rows of G, unless it is None.
 
     Returns the new number of atoms, whether any joined, and whether the code has moved.
     """
@@ -100,6 +101,8 @@ def join(G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolera
             side = 1.0 if c[j] > 0 else -1.0
             b = q[start + j] - lam * side
             t = 0.0
+            if lazy is not None:
+                make_row(lazy, j, G, fast_G)
             fits = append(G, width, work, atoms, s, j, b, tolerance)
             while not fits and lam > 0.0:  # again where the one that left was rounding itself
                 left, more = _swap_in(work, atoms, s, side, used, tolerance)
@@ -195,7 +198,7 @@ def rebuild(G, width, q, start, lam, work, atoms, s, used, tolerance):
 
 
 @kernel
-def _start(G, width, q, start, lam, positive, row, first, work, atoms, used):
+def _start(lazy, G, fast_G, width, q, start, lam, positive, row, first, work, atoms, used):
     """Take a given code as the active set, and go to the optimum on it; −1 if it is too large."""
     indptr, indices, values = first
     code, sign = CODE * atoms.size, SIGN * atoms.size
@@ -207,6 +210,8 @@ def _start(G, width, q, start, lam, positive, row, first, work, atoms, used):
         if s == capacity(work, atoms):
             return -1
         side = 1.0 if value > 0.0 else -1.0
+        if lazy is not None:
+            make_row(lazy, j, G, fast_G)
         # An atom that nearly depends on others is left out: it can still join later.
         if append(G, width, work, atoms, s, j, q[start + j] - lam * side, 1e-4):
             work[code + s] = value
@@ -239,26 +244,27 @@ def _falls_short(top, c, lam, scale, work, atoms, s):
 
 
 @kernel
-def _descend(G, q, start, fast_G, fast_q, fast_start, c, width, lam, positive, work, atoms, s,
-             used, scale, tolerance, stuck):  # fmt: skip
+def _descend(lazy, G, q, start, fast_G, fast_q, fast_start, c, width, lam, positive, work, atoms, s,
+             used, scale, tolerance, stuck, rounds, row):  # fmt: skip
     """Rounds of join, walk, refresh, until optimal; the number of atoms, or −1 if full.
 
     The factor reads the Gram matrix ``G``; the passes read ``fast_G``, which may be its
     float32 copy, and write to ``c`` of the same dtype. Where rounding keeps it well short of
-    the optimum, ``stuck[0]`` is raised by one.
+    the optimum, ``stuck[0]`` is raised by one; ``rounds[row]`` by one in each round.
     """
     code = CODE * atoms.size
     free = lam == 0.0 and not positive
     epsilon = np.float64(np.finfo(c.dtype).eps)
     allowed = 64.0 * epsilon * scale
-    repairs, rounds, stalled = 0, 0, 0
+    repairs, done, stalled = 0, 0, 0
     best = np.inf
     while True:
         for i in range(s):
             c[width + i] = work[code + i]
         top = np.float64(correlations(fast_G, width, fast_q, fast_start, atoms, s, positive, c))
-        rounds += 1
-        if rounds > PATIENCE:
+        done += 1
+        rounds[row] += 1
+        if done > PATIENCE:
             # Each round lowers the objective; where rounding has it go in circles, it does not.
             value = _objective(fast_q, fast_start, c, lam, work, atoms, s)
             stalled = 0 if value < best - epsilon * abs(best) else stalled + 1
@@ -270,8 +276,9 @@ def _descend(G, q, start, fast_G, fast_q, fast_start, c, width, lam, positive, w
             if s == capacity(work, atoms) and s < width:
                 return -1
             s, joined, swapped = join(
-                G, width, q, start, c, top, lam, positive, work, atoms, s, used, tolerance
-            )
+                lazy, G, fast_G, width, q, start, c, top, lam, positive, work, atoms, s, used,
+                tolerance,
+            )  # fmt: skip
             if joined:
                 s, moved = walk(work, atoms, s, free, used)
                 if moved or swapped:
@@ -308,15 +315,17 @@ def write_sorted(work, atoms, s, used, out_atoms, out_codes, position):
 
 
 @kernel
-def lasso_rows(G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used, c, fast_c,
-               fast_q, out_ptr, out_atoms, out_codes, stuck):  # fmt: skip
+def lasso_rows(lazy, G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used, c, fast_c,
+               fast_q, out_ptr, out_atoms, out_codes, stuck, rounds):  # fmt: skip
     """Solve the lasso for the rows of Q from ``row`` on; returns the first row not done.
 
     Q is (n, width), G and fast_G flat with rows ``width`` apart; width fills whole vectors.
     Where they differ in dtype, the search runs on ``fast_G`` and the end is made exact on G.
+    Both are filled for each signal anew where there is a ``lazy`` (see `lazy_gram.py`).
     With ``warm`` a row starts from its code in ``first`` (indptr, indices, values).
     Stops early, to be called again, when the active set or the output has no room left.
-    ``stuck[0]`` counts the rows that rounding has kept from the optimum.
+    ``stuck[0]`` counts the rows that rounding has kept from the optimum, ``rounds`` how many
+    passes over the correlations each row took.
     """
     n, width = Q.shape
     q = Q.reshape(-1)
@@ -328,19 +337,24 @@ def lasso_rows(G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used,
             return row
         start = row * width
         s = 0
+        rounds[row] = 0
+        if lazy is not None:
+            begin_signal(lazy, row)
         if warm:
-            s = _start(G, width, q, start, lam, positive, row, first, work, atoms, used)
+            s = _start(
+                lazy, G, fast_G, width, q, start, lam, positive, row, first, work, atoms, used
+            )
         scale = np.float64(largest(q, start, width, False))
         ended = stuck[0]
         if two_stages and s >= 0:
             for j in range(width):
                 fast_q[j] = q[start + j]
-            s = _descend(G, q, start, fast_G, fast_q, 0, fast_c, width, lam, positive, work,
-                         atoms, s, used, scale, tolerance, stuck)  # fmt: skip
+            s = _descend(lazy, G, q, start, fast_G, fast_q, 0, fast_c, width, lam, positive, work,
+                         atoms, s, used, scale, tolerance, stuck, rounds, row)  # fmt: skip
             stuck[0] = ended  # only the end counts
         if s >= 0:
-            s = _descend(G, q, start, G, q, start, c, width, lam, positive, work, atoms, s,
-                         used, scale, tolerance, stuck)  # fmt: skip
+            s = _descend(lazy, G, q, start, G, q, start, c, width, lam, positive, work, atoms, s,
+                         used, scale, tolerance, stuck, rounds, row)  # fmt: skip
         if s < 0:
             used[:] = False
             return row

@@ -51,23 +51,30 @@ def by_atom(indptr, indices, n_atoms, atom_ptr, rows, places):
 
 
 @summing
-def add_to_gram(indptr, indices, values, atom_ptr, rows, places, weight, first, last, A):
-    """``A[j] += weight Σ α_j α`` for the atoms from ``first`` to ``last``."""
+def add_to_gram(indptr, indices, values, atom_ptr, rows, places, weights, weight, first, last, A):
+    """``A[j] += weight Σ w α_j α`` for the atoms from ``first`` to ``last``.
+
+    The weights w of the rows may be None: all are 1.
+    """
     for j in range(first, last):
         for u in range(atom_ptr[j], atom_ptr[j + 1]):
             row = rows[u]
             scaled = weight * values[places[u]]
+            if weights is not None:
+                scaled *= weights[row]
             for p in range(indptr[row], indptr[row + 1]):
                 A[j, indices[p]] += scaled * values[p]
 
 
 @summing
-def add_to_products(values, atom_ptr, rows, places, X, weight, first, last, B):
-    """``B[j] += weight Σ α_j x`` for the atoms from ``first`` to ``last``."""
+def add_to_products(values, atom_ptr, rows, places, weights, X, weight, first, last, B):
+    """``B[j] += weight Σ w α_j x`` for the atoms from ``first`` to ``last``."""
     m = X.shape[1]
     for j in range(first, last):
         for u in range(atom_ptr[j], atom_ptr[j + 1]):
             scaled = weight * values[places[u]]
+            if weights is not None:
+                scaled *= weights[rows[u]]
             x = X[rows[u]]
             for i in range(m):
                 B[j, i] += scaled * x[i]

@@ -160,8 +160,10 @@ def _merge(state: State, j: int, into: int, sign: float) -> None:
             part.A[into] += sign * part.A[j]
             part.A[:, into] += sign * part.A[:, j]
             part.B[into] += sign * part.B[j]
+            part.code_sum[into] += sign * part.code_sum[j]
         part.A[j] = 0.0
         part.A[:, j] = 0.0
         part.B[j] = 0.0
+        part.code_sum[j] = 0.0
     if state.store is not None:
         state.store.merge(j, into, sign)

@@ -46,7 +46,7 @@ class Batch:
     def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
         """Add coded samples."""
         new.add_to(state.stats[0], 1.0, n_threads)
-        state.surrogate += float(new.costs.sum())
+        state.surrogate += float(new.weighted_costs().sum())
 
     def update(self, state: State, n_new: int, n_threads: int) -> None:
         """Move the dictionary towards the minimum for these codes."""

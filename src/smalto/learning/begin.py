@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import as_dictionary
-from smalto.coders.base import Coder
-from smalto.coders.encoding import check_coder
+from smalto.coders.base import Coder, check_coder
+from smalto.coders.encoding import refuse_calibration
 from smalto.coders.lasso import Lasso
 from smalto.constraints import (
     Adaptive,
@@ -21,15 +21,16 @@ from smalto.constraints import (
 from smalto.learning.atoms import RESERVOIR, as_atom, directions
 from smalto.learning.learner import Learner, check_learner
 from smalto.learning.online import Online
+from smalto.learning.samples import SampleSet
 from smalto.learning.state import State
-from smalto.sources import Order, Source
+from smalto.sources import Order
 
 _SAMPLE_ROWS = 2048  # rows from which the first dictionary and lam are made
 _SAMPLE_EPOCH = 1 << 40  # their order is that of an epoch that never comes
 
 
 def begin(
-    data: Source,
+    samples: SampleSet,
     n_atoms: int,
     coder: Coder | None,
     constraint: Constraint | None,
@@ -48,6 +49,7 @@ def begin(
     coder = Lasso() if coder is None else check_coder(coder)
     constraint = L2Ball() if constraint is None else check_constraint(constraint)
     learner = Online() if learner is None else check_learner(learner)
+    data = samples.source
     seed = as_seed(random_state)
     if init is None and data.n_rows < n_atoms and not stream:
         message = (
@@ -56,7 +58,8 @@ def begin(
         )
         raise ValueError(message)
     order = Order(data.n_rows, seed)
-    sample = data.rows(np.sort(order.take(_SAMPLE_EPOCH, 0, max(_SAMPLE_ROWS, 2 * n_atoms))))
+    drawn = samples.take(np.sort(order.take(_SAMPLE_EPOCH, 0, max(_SAMPLE_ROWS, 2 * n_atoms))))
+    sample = drawn.signals.X
     if not abs(sample).max() > 0:
         message = f"all of the {sample.shape[0]} samples looked at are zero: nothing to learn from"
         raise ValueError(message)
@@ -77,6 +80,14 @@ def begin(
             project_checked(constraint, atom)
     n_rows = None if stream else data.n_rows
     learner = learner.resolve(n_atoms, n_rows)
+    if samples.mask is not None or samples.missing is not None:
+        refuse_calibration(coder)
+        if isinstance(learner, Online) and learner.memory == "replace":
+            message = (
+                "memory='replace' cannot take back what missing entries were filled with: learn "
+                "with memory='two-epochs' or with Batch()"
+            )
+            raise ValueError(message)
     stats, store = learner.begin(D, n_rows)
     room = min(RESERVOIR, max(n_atoms, 8))
     return State(

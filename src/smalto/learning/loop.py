@@ -12,16 +12,15 @@ from scipy import sparse
 
 from smalto.checks import (
     Array,
-    Rows,
     as_floats,
-    as_rows,
-    check_finite,
     check_integer,
     check_kind,
     check_number,
 )
-from smalto.coders.base import Coder
-from smalto.coders.encoding import ROWS_AT_ONCE, check_coder, mean_cost
+from smalto.coders.base import Coder, Joint, check_coder
+from smalto.coders.encoding import mean_cost
+from smalto.coders.lasso import Lasso
+from smalto.coders.signals import Missing, Signals, as_signals, in_groups
 from smalto.constraints import Adaptive, Constraint, density
 from smalto.learning.atoms import Replacement
 from smalto.learning.batch import Batch
@@ -29,9 +28,10 @@ from smalto.learning.begin import begin
 from smalto.learning.continuation import Continuation
 from smalto.learning.interrupts import deferred_interrupt
 from smalto.learning.learner import Learner, check_learner
-from smalto.learning.state import Record, State, check_state
+from smalto.learning.samples import Samples, SampleSet, as_sample_set
+from smalto.learning.state import Record, State, as_state, check_state
 from smalto.learning.step import is_power_of_two, step
-from smalto.sources import Order, Source, as_source
+from smalto.sources import Order, Source
 from smalto.threads import resolve_threads, single_threaded_blas
 
 Callback: TypeAlias = Callable[[State, Record], "bool | None"]
@@ -86,7 +86,12 @@ def learn(
     n_epochs: int | None = None,
     max_steps: int | None = None,
     max_seconds: float | None = None,
+    sample_weight: Any = None,
+    mask: Any = None,
+    missing: Missing = None,
+    groups: Any = None,
     validation: Any = None,
+    validation_groups: Any = None,
     validate_every: int | Sequence[int] | None = None,
     state: State | None = None,
     replacement: Replacement | None = None,
@@ -98,7 +103,9 @@ def learn(
     """Learn a dictionary: ``min_D Σ_x min_α ½‖x − αD‖² + ψ(α)``, every atom in a convex set.
 
     Algorithm 1 of the paper with the refinements of its Section 3.4. The coder says what ψ
-    is, the constraint which set, the learner how to get there.
+    is, the constraint which set, the learner how to get there. Where entries are missing, the
+    norm is that of the known entries: that is what is minimised, by surrogates in which missing
+    entries are filled from the codes.
 
     Parameters
     ----------
@@ -115,8 +122,20 @@ def learn(
         When to stop: passes over the data, updates, seconds of learning, whichever comes
         first; one epoch by default. They count from the beginning of the run, also when it
         is resumed.
+    sample_weight : array (n,), optional
+        Weights of the samples in the sum, at least zero.
+    mask : array of bool (n, m), optional
+        True where an entry is missing; what stands there is ignored.
+    missing : {None, "nan"}
+        With "nan", NaN means missing; by default it is an error.
+    groups : array (n,), optional
+        For coders of several samples at once (`JointLasso`, `JointOMP`): a label for each
+        sample. Whole groups are drawn.
     validation : array or CSR array, optional
-        Held-out samples whose mean cost is recorded now and then, off the clock.
+        Held-out samples whose mean cost is recorded now and then, off the clock. NaN means
+        missing if it does in the source.
+    validation_groups : array, optional
+        The groups of held-out samples.
     validate_every : int or sequence of int, optional
         At every so many steps, or after these; by default at steps 1, 2, 3, 4, 6, 8, 12, 16,
         ... Always before the first step and after the last.
@@ -151,10 +170,15 @@ def learn(
     (32, 16)
     """
     threads = resolve_threads(n_threads)
-    data = as_source(source)
+    state = None if state is None else as_state(state)
+    problem = (Lasso() if state is None else state.coder) if coder is None else check_coder(coder)
+    samples = as_sample_set(source, mask, missing, sample_weight, groups, problem)
+    data = samples.source
     n_atoms = check_integer("n_atoms", n_atoms)
     limits = _Limits.of(n_epochs, max_steps, max_seconds)
-    held_out = None if validation is None else _check_validation(validation, data)
+    held_out = None
+    if validation is not None:
+        held_out = _check_validation(validation, data, missing, validation_groups, problem)
     is_due = _schedule(validate_every)
     replacement = Replacement() if replacement is None else replacement
     check_kind("replacement", replacement, Replacement, "Replacement(...)")
@@ -163,22 +187,23 @@ def learn(
     history: list[Record] = []
     with single_threaded_blas(), deferred_interrupt() as interrupted:
         if state is None:
-            state = begin(data, n_atoms, coder, constraint, learner, init, random_state, threads)
+            state = begin(samples, n_atoms, coder, constraint, learner, init, random_state, threads)
         else:
             state = _resume(state, n_atoms, data, coder, constraint, learner, init)
-        order = Order(data.n_rows, state.seed)
+        order = Order(samples.n_draws, state.seed)
         if held_out is not None and state.step == 0:
             cost = mean_cost(held_out, state.D, state.coder, threads)
             history.append(_first_record(state, cost))
         while (stopped := limits.reached(state)) is None:
-            end = min(state.place + state.learner.rows_per_step(data.n_rows), data.n_rows)
-            blocks = _draw(state, data, order, end, interrupted)
+            size = state.learner.rows_per_step(data.n_rows)
+            end, n_new = samples.end_of_batch(order, state.epoch, state.place, size)
+            blocks = _draw(state, samples, order, end, interrupted)
             try:
-                record = step(state, blocks, end - state.place, replacement, continuation, threads)
+                record = step(state, blocks, n_new, replacement, continuation, threads)
             except _MidStep:
                 stopped = "interrupt"
                 break
-            _go_on_to(state, end, data.n_rows)
+            _go_on_to(state, end, samples.n_draws)
             if held_out is not None and is_due(state.step):
                 cost = mean_cost(held_out, state.D, state.coder, threads)
                 record = replace(record, test_cost=cost)
@@ -199,25 +224,25 @@ def learn(
 
 
 def _draw(
-    state: State, data: Source, order: Order, end: int, interrupted: Callable[[], bool]
-) -> Iterator[tuple[Array, Rows]]:
+    state: State, samples: SampleSet, order: Order, end: int, interrupted: Callable[[], bool]
+) -> Iterator[Samples]:
     """The samples of the epoch's order up to place ``end``, in blocks."""
-    for first in range(state.place, end, ROWS_AT_ONCE):
+    blocks = samples.drawn(order, state.epoch, state.place, end)
+    for number, block in enumerate(blocks):
         # Only where a step begins from nothing can it be given up midway.
-        if first > state.place and isinstance(state.learner, Batch) and interrupted():
+        if number and isinstance(state.learner, Batch) and interrupted():
             raise _MidStep
-        drawn = order.take(state.epoch, first, min(first + ROWS_AT_ONCE, end))
-        yield drawn, data.rows(drawn)
+        yield block
 
 
 class _MidStep(Exception):
     """An interrupt between the blocks of one step: the dictionary is as before it."""
 
 
-def _go_on_to(state: State, place: int, n_rows: int) -> None:
+def _go_on_to(state: State, place: int, last: int) -> None:
     """Note that the epoch has come to this place; at its end the next one begins."""
     state.place = place
-    if place == n_rows:
+    if place == last:
         state.learner.end_epoch(state)
         state.epoch += 1
         state.place = 0
@@ -260,13 +285,19 @@ def _schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
     return lambda step: step in steps
 
 
-def _check_validation(validation: Any, data: Source) -> Rows:
-    X = as_rows("validation", validation)
-    check_finite("validation", X)
-    if X.shape[0] == 0 or X.shape[1] != data.n_features:
-        message = f"validation must have samples of {data.n_features} features, got shape {X.shape}"
+def _check_validation(
+    validation: Any, data: Source, missing: Missing, groups: Any, coder: Coder
+) -> Signals:
+    signals = as_signals("validation", validation, None, missing)
+    n, m = signals.X.shape
+    if n == 0 or m != data.n_features:
+        message = f"validation must have samples of {data.n_features} features, got shape {(n, m)}"
         raise ValueError(message)
-    return as_floats(X, data.dtype)
+    if groups is None and isinstance(coder, Joint):
+        message = f"{type(coder).__name__} needs validation_groups: a label for each sample"
+        raise ValueError(message)
+    signals, _ = in_groups(signals, groups, coder)
+    return replace(signals, X=as_floats(signals.X, data.dtype))
 
 
 def close_all(callbacks: Iterable[Any]) -> None:
@@ -297,7 +328,7 @@ def _resume(
     init: Any,
 ) -> State:
     """A copy of the state to go on from, if it belongs to what is asked for."""
-    state = check_state(state, n_atoms, data.n_features, data.dtype)
+    check_state(state, n_atoms, data.n_features, data.dtype)
     if init is not None:
         message = "init and state exclude each other: a state has its dictionary"
         raise ValueError(message)

@@ -114,12 +114,13 @@ class Online:
             seen = state.store.counts[numbers] >= 0
             if seen.any():
                 old, penalties = state.store.fetch(numbers[seen]), state.store.penalties
-                Contribution.of(
-                    old, new.X[seen], len(state.D), new.norms[seen], 0.0, penalties[numbers[seen]]
-                ).add_to(state.stats[-1], -weight, n_threads)
+                Contribution.listed(
+                    old, new.X[seen], len(state.D), new.norms[seen], new.costs[seen],
+                    penalties[numbers[seen]], None if new.weights is None else new.weights[seen],
+                ).add_to(state.stats[-1], -weight, n_threads)  # fmt: skip
             state.store.put(numbers, new.codes, new.penalties)
         new.add_to(state.stats[-1], weight, n_threads)
-        state.surrogate += weight * float(new.costs.sum())
+        state.surrogate += weight * float(new.weighted_costs().sum())
 
     def update(self, state: State, n_new: int, n_threads: int) -> None:
         """Move the dictionary towards the minimum of the surrogate."""

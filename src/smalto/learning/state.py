@@ -86,6 +86,13 @@ class State:
                 self.constraint.project(atom)
         return D
 
+    def move_origin(self, by: Array) -> None:
+        """Go on as if ``by`` had been taken off every sample seen so far, codes as they were."""
+        for part in self.stats:
+            part.move_origin(by)
+        self.worst[self.worst_cost > 0] -= by.astype(self.worst.dtype)
+        self.measure_surrogate()
+
     def mean_surrogate(self) -> float:
         """The surrogate f̂ of the paper: the mean cost of the past with codes as they were."""
         weight = sum(part.total_weight() for part in self.stats)
@@ -103,7 +110,8 @@ class Record:
     Costs are means per sample. ``batch_cost`` is that of the step's samples over the
     dictionary before the update, ``surrogate`` that of the past after it (None for SGD, which
     has no past), ``test_cost`` that of the validation set where it was evaluated; ``density``
-    is the share of nonzero entries of the dictionary.
+    is the share of nonzero entries of the dictionary, ``short`` the number of samples for which
+    a coder's bound on the error was out of reach.
     """
 
     step: int
@@ -117,13 +125,19 @@ class Record:
     replaced: int
     density: float
     lam: float | None
+    short: int = 0
 
 
-def check_state(state: Any, n_atoms: int, n_features: int, dtype: np.dtype[Any]) -> State:
-    """Refuse a state that does not belong to this data and dictionary size."""
+def as_state(state: Any) -> State:
+    """Refuse what is not a state."""
     if not isinstance(state, State):
         message = f"state must be a State, such as Result.state, got {type(state).__name__}"
         raise TypeError(message)
+    return state
+
+
+def check_state(state: State, n_atoms: int, n_features: int, dtype: np.dtype[Any]) -> None:
+    """Refuse a state that does not belong to this data and dictionary size."""
     if state.D.shape != (n_atoms, n_features):
         message = (
             f"state holds {state.D.shape[0]} atoms of {state.D.shape[1]} features, "
@@ -133,4 +147,3 @@ def check_state(state: Any, n_atoms: int, n_features: int, dtype: np.dtype[Any])
     if state.D.dtype != dtype:
         message = f"state was made from {state.D.dtype} data, this data is {dtype}"
         raise ValueError(message)
-    return state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Codes
+from smalto.coders.encoding import Coded, squared_norms
 from smalto.kernels.statistics import add_to_gram, add_to_products, by_atom
 from smalto.threads import run_tasks
 
@@ -24,7 +25,8 @@ class Stats:
 
     They are additive: batch learning sums them over everything, online learning scales the
     old and adds the new. All are in float64, and all are stored divided by ``scale``, so that
-    forgetting costs one multiplication and not a pass over A and B.
+    forgetting costs one multiplication and not a pass over A and B. ``code_sum = Σ w α`` and
+    ``sample_sum = Σ w x`` are kept so that the origin can be moved afterwards.
     """
 
     A: Array
@@ -32,16 +34,33 @@ class Stats:
     constant: float = 0.0
     weight: float = 0.0
     scale: float = 1.0
+    code_sum: Array = field(default_factory=lambda: np.zeros(0))
+    sample_sum: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if self.code_sum.size == 0:
+            self.code_sum = np.zeros(self.B.shape[0])
+        if self.sample_sum.size == 0:
+            self.sample_sum = np.zeros(self.B.shape[1])
 
     @classmethod
     def zeros(cls, n_atoms: int, n_features: int) -> Stats:
         """Statistics of nothing."""
         return cls(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, n_features)))
 
+    def move_origin(self, by: Array) -> None:
+        """Make these the statistics of the samples ``x − by``, with codes as they were."""
+        by = np.asarray(by, np.float64)
+        self.B -= np.outer(self.code_sum, by)
+        self.constant += 0.5 * self.weight * float(by @ by) - float(self.sample_sum @ by)
+        self.sample_sum -= self.weight * by
+
     def clear(self) -> None:
         """Forget everything."""
         self.A.fill(0.0)
         self.B.fill(0.0)
+        self.code_sum.fill(0.0)
+        self.sample_sum.fill(0.0)
         self.constant, self.weight, self.scale = 0.0, 0.0, 1.0
 
     def decay(self, beta: float) -> None:
@@ -53,13 +72,18 @@ class Stats:
         if self.scale < _SMALLEST_SCALE:
             self.A *= self.scale
             self.B *= self.scale
+            self.code_sum *= self.scale
+            self.sample_sum *= self.scale
             self.constant *= self.scale
             self.weight *= self.scale
             self.scale = 1.0
 
     def copy(self) -> Stats:
         """An independent copy."""
-        return Stats(self.A.copy(), self.B.copy(), self.constant, self.weight, self.scale)
+        return Stats(
+            self.A.copy(), self.B.copy(), self.constant, self.weight, self.scale,
+            self.code_sum.copy(), self.sample_sum.copy(),
+        )  # fmt: skip
 
     def __add__(self, other: Stats) -> Stats:
         """The statistics of both sets of samples."""
@@ -69,6 +93,8 @@ class Stats:
             a * self.B + b * other.B,
             a * self.constant + b * other.constant,
             a * self.weight + b * other.weight,
+            code_sum=a * self.code_sum + b * other.code_sum,
+            sample_sum=a * self.sample_sum + b * other.sample_sum,
         )
 
     def surrogate_sum(self, D: Array) -> float:
@@ -91,19 +117,39 @@ class Contribution:
     norms: Array  # ‖x‖²
     costs: Array  # ½‖x − αD‖² + ψ(α)
     penalties: Array  # ψ(α)
+    weights: Array | None  # of the samples, float64
     atom_ptr: Array
     rows: Array
     places: Array
 
     @classmethod
     def of(
-        cls, codes: Codes, X: Rows, n_atoms: int, norms: Array, fit: Array | float, penalties: Array
-    ) -> Contribution:
+        cls, coded: Coded, X: Rows, n_atoms: int, penalties: Array, weights: Array | None,
+        *, filled: bool,
+    ) -> Contribution:  # fmt: skip
+        """The contribution of coded rows X (filled where entries are missing)."""
+        # Filled entries count: the surrogate is that of the filled rows.
+        norms = squared_norms(X) if filled else coded.norms
+        return cls.listed(coded.codes, X, n_atoms, norms, coded.fit + penalties, penalties, weights)
+
+    @classmethod
+    def listed(
+        cls, codes: Codes, X: Rows, n_atoms: int, norms: Array, costs: Array, penalties: Array,
+        weights: Array | None,
+    ) -> Contribution:  # fmt: skip
         """Sort the codes of the rows of X by atom."""
         atom_ptr = np.empty(n_atoms + 1, np.int64)
         rows, places = np.empty((2, len(codes.indices)), np.int32)
         by_atom(codes.indptr, codes.indices, n_atoms, atom_ptr, rows, places)
-        return cls(codes, X, norms, fit + penalties, penalties, atom_ptr, rows, places)
+        return cls(codes, X, norms, costs, penalties, weights, atom_ptr, rows, places)
+
+    def weighted_costs(self) -> Array:
+        """The costs of the samples, times their weights."""
+        return self.costs if self.weights is None else self.costs * self.weights
+
+    def total_weight(self) -> float:
+        """The sum of the weights."""
+        return float(len(self.costs) if self.weights is None else self.weights.sum())
 
     @property
     def uses(self) -> Array:
@@ -115,19 +161,29 @@ class Contribution:
         codes, n_atoms = self.codes, len(stats.A)
         lists = (self.atom_ptr, self.rows, self.places)
         scaled = weight / stats.scale
-        n = len(codes.indptr) - 1
         is_sparse = sparse.issparse(self.X)
 
         def task(number: int) -> None:
             first, last = number * ATOMS, min((number + 1) * ATOMS, n_atoms)
-            add_to_gram(*codes, *lists, scaled, first, last, stats.A)
+            add_to_gram(*codes, *lists, self.weights, scaled, first, last, stats.A)
             if not is_sparse:
-                add_to_products(codes.values, *lists, self.X, scaled, first, last, stats.B)
+                add_to_products(
+                    codes.values, *lists, self.weights, self.X, scaled, first, last, stats.B
+                )
 
         run_tasks(task, -(-n_atoms // ATOMS), n_threads)
         if is_sparse:
-            products: Any = codes.as_csr(n_atoms).T @ self.X
+            left: Any = codes.as_csr(n_atoms)
+            if self.weights is not None:
+                left = sparse.diags_array(self.weights) @ left
+            products: Any = left.T @ self.X
             coordinates = products.tocoo()
             stats.B[coordinates.row, coordinates.col] += scaled * coordinates.data
-        stats.constant += scaled * float(0.5 * self.norms.sum() + self.penalties.sum())
-        stats.weight += scaled * n
+        constants, values = 0.5 * self.norms + self.penalties, codes.values
+        ones = np.ones(len(constants)) if self.weights is None else self.weights
+        if self.weights is not None:
+            values = values * np.repeat(self.weights, np.diff(codes.indptr))
+        stats.code_sum += scaled * np.bincount(codes.indices, values, n_atoms)
+        stats.sample_sum += scaled * np.asarray(ones @ self.X).reshape(-1)
+        stats.constant += scaled * float(ones @ constants)
+        stats.weight += scaled * self.total_weight()

@@ -8,14 +8,18 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
-
-from smalto.checks import Array, Rows
-from smalto.coders.encoding import ROWS_AT_ONCE, code_rows, prepare, warn_if_all_zero
+from smalto.coders.base import Reaching
+from smalto.coders.encoding import (
+    code_rows,
+    count_out_of_reach,
+    prepare,
+    warn_if_all_zero,
+)
 from smalto.constraints import Adaptive, density
 from smalto.learning.atoms import Replacement, remember_worst, replace_atoms
 from smalto.learning.continuation import Continuation
 from smalto.learning.interrupts import deferred_interrupt
+from smalto.learning.samples import Samples, filled
 from smalto.learning.state import Record, State
 from smalto.learning.stats import Contribution
 from smalto.threads import single_threaded_blas
@@ -28,36 +32,44 @@ def is_power_of_two(number: int) -> bool:
 
 def step(
     state: State,
-    blocks: Iterable[tuple[Array, Rows]],
+    blocks: Iterable[Samples],
     n_new: int,
     replacement: Replacement,
     continuation: Continuation | None,
     n_threads: int,
 ) -> Record:
-    """Learn from n_new samples, given as blocks of (their numbers, their rows), in place."""
+    """Learn from n_new samples, given in blocks, in place."""
     clock = time.perf_counter()
     k = len(state.D)
     iterator = iter(blocks)
     first_block = next(iterator)
     if state.step == 0 or is_power_of_two(state.step):
         # Now and then, what depends on the dictionary is decided anew.
-        state.coder = state.coder.resolve(first_block[1], state.D, n_threads)
+        state.coder = state.coder.resolve(first_block.signals.X, state.D, n_threads)
     coder = state.coder if continuation is None else continuation.at(state.coder, state.step)
     prepared = prepare(state.D, coder, n_threads)
-    total_cost, nonzeros = 0.0, 0
+    total_cost, total_weight, nonzeros, short = 0.0, 0.0, 0, 0
+    promised = coder.promised() if isinstance(coder, Reaching) else None
     state.learner.forget(state, n_new)
-    for numbers, X in itertools.chain([first_block], iterator):
-        start = None if state.store is None else state.store.fetch(numbers)
-        coded = code_rows(X, prepared, start, n_threads)
-        penalties = coder.penalty(coded.codes.as_csr(k))
-        new = Contribution.of(coded.codes, X, k, coded.norms, coded.fit, penalties)
-        state.learner.learn_from(state, new, numbers, n_threads)
+    for samples in itertools.chain([first_block], iterator):
+        start = None if state.store is None else state.store.fetch(samples.numbers)
+        coded = code_rows(samples.signals, prepared, start, n_threads)
+        codes = coded.codes.as_csr(k)
+        new = Contribution.of(
+            coded, filled(samples.signals, codes, state.D), k, coder.penalty(codes),
+            samples.weights, filled=samples.signals.missing is not None,
+        )  # fmt: skip
+        state.learner.learn_from(state, new, samples.numbers, n_threads)
         state.last_used[new.uses > 0] = state.samples + n_new
-        remember_worst(state, X, new.costs)
-        total_cost += float(new.costs.sum())
+        weighted = new.weighted_costs()
+        remember_worst(state, new.X, weighted)
+        total_cost += float(weighted.sum())
+        total_weight += samples.total_weight()
         nonzeros += len(coded.codes.indices)
+        if promised is not None:
+            short += count_out_of_reach(promised, coded, state.D.dtype)
         if nonzeros == 0 and state.step == 0:
-            warn_if_all_zero(coder, X, state.D)
+            warn_if_all_zero(coder, samples.signals.X, state.D)
     if isinstance(state.constraint, Adaptive):
         state.constraint = state.constraint.adapted(state.D)
     state.learner.update(state, n_new, n_threads)
@@ -71,34 +83,37 @@ def step(
         epoch=state.epoch,
         samples=state.samples,
         seconds=state.seconds,
-        batch_cost=total_cost / n_new,
+        batch_cost=total_cost / total_weight if total_weight > 0 else 0.0,
         surrogate=None if math.isnan(surrogate) else surrogate,
         test_cost=None,
         mean_nonzeros=nonzeros / n_new,
         replaced=replaced,
         density=density(state.D),
         lam=getattr(coder, "lam", None),
+        short=short,
     )
 
 
 def step_on(
     state: State,
-    X: Rows,
+    samples: Samples,
     replacement: Replacement | None,
     continuation: Continuation | None,
     n_threads: int,
 ) -> Record:
-    """One step on these rows, all of them, as the next batch of a stream.
+    """One step on these samples, all of them, as the next batch of a stream.
 
     A Ctrl-C during it raises KeyboardInterrupt when it is done: the state is whole.
     """
-    n = X.shape[0]
-    blocks = (
-        (np.arange(a, min(a + ROWS_AT_ONCE, n)), X[a : a + ROWS_AT_ONCE])
-        for a in range(0, n, ROWS_AT_ONCE)
-    )
     with single_threaded_blas(), deferred_interrupt() as interrupted:
-        record = step(state, blocks, n, replacement or Replacement(), continuation, n_threads)
+        record = step(
+            state,
+            samples.parts(),
+            len(samples),
+            replacement or Replacement(),
+            continuation,
+            n_threads,
+        )
     if interrupted():
         raise KeyboardInterrupt
     return replace(record, seconds=state.seconds)

@@ -1,0 +1,107 @@
+"""Certificates: how far codes are from the optimum of their problem, at most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, as_dictionary, check_finite
+from smalto.coders.base import Certified, Coder, Residuals, check_coder
+from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_weights
+
+_ROWS = 4096  # of which dense residuals and correlations are held at once
+
+
+def duality_gap(
+    X: Any,
+    D: Any,
+    codes: Any,
+    coder: Coder,
+    *,
+    mask: Any = None,
+    missing: Missing = None,
+    weights: Any = None,
+    groups: Any = None,
+) -> Array:
+    """How much the objective of each code exceeds the least one, at most.
+
+    The difference between the objective ``½‖x − αD‖² + ψ(α)`` and a value of the dual problem,
+    which no code can go below: zero, to rounding, just where a code is optimal. Computed in
+    float64 from X, D and the codes alone, whoever has made them. For coders with a constraint
+    (`L1Ball`, `ErrorBound`) codes are taken to meet it.
+
+    Parameters
+    ----------
+    X : array or CSR array (n, m)
+        Signals.
+    D : array (k, m)
+        Dictionary: one atom per row.
+    codes : array or sparse array (n, k)
+        One code per row.
+    coder : coder
+        A convex problem with everything decided (with its ``lam``).
+    mask, missing, weights, groups : optional
+        As for ``encode``. With groups each signal has an equal share of its group's gap.
+
+    Returns
+    -------
+    array (n,)
+        One gap per row, at least zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto.coders import Lasso, duality_gap
+    >>> X, D = np.array([[3.0, 0.5]]), np.eye(2)
+    >>> duality_gap(X, D, np.array([[2.0, 0.0]]), Lasso(lam=1.0))
+    array([0.])
+    >>> duality_gap(X, D, np.array([[1.0, 0.0]]), Lasso(lam=1.0))
+    array([0.53125])
+    """
+    check_coder(coder)
+    if not isinstance(coder, Certified):
+        message = f"{type(coder).__name__} is not a convex problem: its codes have no gap"
+        raise TypeError(message)
+    if getattr(coder, "lam", 0.0) is None or getattr(coder, "nonzeros", None) is not None:
+        message = f"lam must be decided to measure a gap, got {coder}"
+        raise ValueError(message)
+    signals = as_signals("X", X, mask, missing)
+    D = as_dictionary(D, signals.X.shape[1], np.dtype(np.float64))
+    codes = sparse.csr_array(codes)
+    if codes.shape != (len(signals), len(D)):
+        message = f"codes must have shape {(len(signals), len(D))}, got {codes.shape}"
+        raise ValueError(message)
+    check_finite("codes", codes)
+    signals, order = in_groups(with_weights(signals, weights, len(D), coder), groups, coder)
+    if order is None:
+        return gaps(signals, D, codes, coder)
+    return gaps(signals, D, codes[order], coder)[np.argsort(order)]
+
+
+def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
+    """The gap of each row of codes, for a coder that is resolved; NaN if it has none."""
+    n = len(signals)
+    if not isinstance(coder, Certified):
+        return np.full(n, np.nan)
+    D = D.astype(np.float64)
+    step = _ROWS if signals.groups is None else max(n, 1)
+    out = np.empty(n)
+    for begin in range(0, n, step):
+        rows = slice(begin, min(begin + step, n))
+        out[rows] = coder.gap(_residuals(signals.part(rows), D, codes[rows], np.arange(n)[rows]))
+    return out
+
+
+def _residuals(signals: Signals, D: Array, codes: Any, numbers: Array) -> Residuals:
+    X = signals.X.toarray() if sparse.issparse(signals.X) else signals.X
+    X = X.astype(np.float64)
+    codes = sparse.csr_array(codes, dtype=np.float64)
+    left = X - codes @ D
+    if signals.missing is not None:
+        left[signals.missing] = 0.0
+    return Residuals(
+        codes, np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", left, left), left @ D.T,
+        signals.weights, signals.groups, numbers,
+    )  # fmt: skip

@@ -1,0 +1,104 @@
+"""Signals whose Gram matrix is their own: entries are missing, or coefficients have weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.coders.base import Chunk, Codes, OwnGram, Solver, stack
+
+
+def lazy_gram(
+    own: OwnGram | None, exact: Array, fast: Array, ridge: float = 0.0
+) -> tuple[Any, Array, Array]:
+    """What kernels take: (lazy, G, fast G), all flat; shared ones where no signal has its own.
+
+    ``exact`` and ``fast`` are the Gram matrix that signals share, with the ridge on its
+    diagonal, and its float32 copy (the same array where it is float32).
+    """
+    if own is None:
+        return None, exact, fast
+    m, width = own.features.shape
+    n = len(own.missing if own.missing is not None else _weights(own))
+    missing = np.zeros((n, m), np.bool_) if own.missing is None else own.missing
+    inverse = np.empty((0, width), exact.dtype)
+    if own.weights is not None:
+        inverse = np.ascontiguousarray(1.0 / own.weights, exact.dtype)
+    lazy = (
+        exact, own.features.reshape(-1), missing, inverse, np.empty((2, m), np.int64),
+        np.zeros(3, np.int64), np.zeros(width, np.bool_), float(ridge),
+    )  # fmt: skip
+    G = np.empty_like(exact)
+    return lazy, G, G if fast is exact else np.empty_like(fast)
+
+
+def with_weights(chunk: Chunk, weights: Array) -> Chunk:
+    """A chunk with these weights (n or 1, width), on top of those that its signals have."""
+    n, width = chunk.Q.shape
+    own = chunk.own
+    if own is None:  # nothing is missing, so that features are never looked at
+        own = OwnGram(np.empty((0, width), chunk.Q.dtype), None, None)
+    if own.weights is not None:
+        weights = weights * own.weights
+    return chunk._replace(own=own._replace(weights=np.broadcast_to(weights, (n, width))))
+
+
+def in_own_units(own: OwnGram | None, Q: Array) -> Array:
+    """Correlations with the atoms d_j / w_j."""
+    if own is None or own.weights is None:
+        return Q
+    return np.ascontiguousarray(Q / own.weights, Q.dtype)
+
+
+def from_own_units(own: OwnGram | None, codes: Codes) -> Codes:
+    """Coefficients of the atoms d_j from those of the atoms d_j / w_j."""
+    if own is None or own.weights is None:
+        return codes
+    rows = np.repeat(np.arange(len(codes.indptr) - 1), np.diff(codes.indptr))
+    weights = own.weights[rows, codes.indices]
+    return codes._replace(values=(codes.values / weights).astype(codes.values.dtype))
+
+
+def start_in_own_units(own: OwnGram | None, start: Codes | None) -> Codes | None:
+    """The other way round."""
+    if start is None or own is None or own.weights is None:
+        return start
+    return from_own_units(own._replace(weights=1.0 / own.weights), start)
+
+
+def whole_gram(own: OwnGram, row: int, ridge: float = 0.0) -> Array:
+    """One signal's Gram matrix, all of it, in float64."""
+    atoms = own.features.T.astype(np.float64)
+    if own.missing is not None:
+        atoms = atoms[:, ~own.missing[row]]
+    G = atoms @ atoms.T
+    G[np.diag_indices(len(G))] += ridge
+    if own.weights is not None:
+        inverse = 1.0 / own.weights[row]
+        G *= inverse * inverse[:, None]
+    return np.asarray(G)
+
+
+def one_by_one(coder: Any, dtype: np.dtype[Any]) -> Solver:
+    """The solver of a coder that knows of no own Gram matrices, given each of them whole."""
+
+    def solve(chunk: Chunk) -> Codes:
+        assert chunk.own is not None
+        parts = []
+        for row in range(len(chunk.Q)):
+            solver = coder.solver(np.ascontiguousarray(whole_gram(chunk.own, row), dtype))
+            here = slice(row, row + 1)
+            numbers = None if chunk.numbers is None else chunk.numbers[here]
+            parts.append(
+                solver(Chunk(chunk.Q[here], chunk.norms[here], chunk.rounds[here], numbers))
+            )
+        return stack(parts)
+
+    return solve
+
+
+def _weights(own: OwnGram) -> Array:
+    assert own.weights is not None, "a signal's own Gram matrix has a reason"
+    return own.weights

@@ -1,0 +1,151 @@
+"""Signals as they come in: rows, and which of their entries are missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows, as_rows, check_finite
+from smalto.coders.base import Coder, Joint
+
+Missing = Literal["nan"] | None
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Rows to be coded; missing entries of X are zero."""
+
+    X: Rows
+    missing: Array | None = None  # (n, m) bool
+    weights: Array | None = None  # (n or 1, k) of the coefficients in the penalty, above zero
+    groups: Array | None = None  # rows groups[g] to groups[g + 1] belong together (int64)
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def part(self, rows: slice) -> Signals:
+        """Some of the rows (of whole groups: these must not be cut)."""
+        groups = self.groups
+        if groups is not None:
+            groups = groups[(groups >= rows.start) & (groups <= rows.stop)] - rows.start
+        weights = self.weights
+        if weights is not None and len(weights) > 1:
+            weights = weights[rows]
+        missing = None if self.missing is None else self.missing[rows]
+        return Signals(self.X[rows], missing, weights, groups)
+
+
+def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> Signals:
+    """Check what a user gives: numbers, with holes only where they were announced.
+
+    A mask is True where an entry is missing, as in NumPy's masked arrays and in scikit-image;
+    what stands there is not looked at. With ``missing="nan"`` NaN means missing, too.
+    """
+    check_missing(missing)
+    if isinstance(X, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(X) if mask is None else np.ma.getmaskarray(X) | np.asarray(mask)
+        X = X.data
+    X = as_rows(name, X)
+    holes = None if mask is None else as_mask(mask, X)
+    if missing == "nan" and not sparse.issparse(X):
+        nan = np.isnan(X)
+        holes = nan if holes is None else holes | nan
+    if holes is None or not holes.any():
+        check_finite(name, X)
+        return Signals(X)
+    X = np.where(holes, X.dtype.type(0), X)
+    check_finite(name, X)
+    return Signals(X, holes)
+
+
+def check_missing(missing: Any) -> None:
+    """Refuse what is neither None nor "nan"."""
+    if missing is not None and missing != "nan":
+        message = f'missing must be None (NaN is an error) or "nan", got {missing!r}'
+        raise ValueError(message)
+
+
+def as_mask(mask: Any, X: Rows) -> Array:
+    """A mask as booleans (n, m), True where an entry is missing."""
+    if sparse.issparse(X):
+        message = "a mask needs dense signals: the zeros of a sparse array are known entries"
+        raise TypeError(message)
+    mask = np.asarray(mask)
+    if mask.shape != X.shape:
+        message = f"mask must have the shape of the signals, {X.shape}, got {mask.shape}"
+        raise ValueError(message)
+    if mask.dtype != np.bool_:
+        if mask.dtype.kind not in "iuf" or not np.isin(mask, (0, 1)).all():
+            message = f"mask must hold booleans, True where an entry is missing, got {mask.dtype}"
+            raise TypeError(message)
+        mask = mask.astype(np.bool_)
+    return np.ascontiguousarray(mask)
+
+
+def as_groups(groups: Any, n: int) -> tuple[Array, Array | None]:
+    """Pointers of consecutive groups, and the order that makes them so (None: they are).
+
+    ``groups`` has one label per row; rows with the same label belong together.
+    """
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        message = f"groups must have one label for each of the {n} rows, got shape {labels.shape}"
+        raise ValueError(message)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        message = "groups must not contain NaN or infinity"
+        raise ValueError(message)
+    _, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    order = np.argsort(numbers, kind="stable")
+    pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    in_order = bool((order == np.arange(n)).all())
+    return pointers, None if in_order else order
+
+
+def refuse_groups(groups: Any, coder: Coder) -> None:
+    """Refuse groups for a coder of single signals."""
+    if groups is not None and not isinstance(coder, Joint):
+        message = (
+            f"groups say which signals are coded together: that is for JointLasso and JointOMP, "
+            f"{type(coder).__name__} codes each signal by itself"
+        )
+        raise ValueError(message)
+
+
+def in_groups(signals: Signals, groups: Any, coder: Coder) -> tuple[Signals, Array | None]:
+    """Signals with the rows of a group side by side, and the order that made them so."""
+    if not isinstance(coder, Joint):
+        refuse_groups(groups, coder)
+        return signals, None
+    if signals.missing is not None:
+        message = f"{type(coder).__name__} does not know of missing entries"
+        raise ValueError(message)
+    n = len(signals)
+    pointers, order = as_groups(np.zeros(n) if groups is None else groups, n)
+    X = signals.X if order is None else signals.X[order]
+    return replace(signals, X=X, groups=pointers), order
+
+
+def with_weights(signals: Signals, weights: Any, n_atoms: int, coder: Coder) -> Signals:
+    """Signals with checked weights of the coefficients in the penalty."""
+    if weights is None:
+        return signals
+    if not getattr(coder, "weighable", False):
+        message = (
+            f"weights are for Lasso, L1Ball and ErrorBound: {type(coder).__name__} has no ℓ1 norm"
+        )
+        raise ValueError(message)
+    values = np.asarray(weights)
+    shapes = [(n_atoms,), (len(signals), n_atoms)]
+    if values.shape not in shapes or values.dtype.kind not in "fiu":
+        message = f"weights must be numbers of shape {shapes[0]} or {shapes[1]}, got {values.shape}"
+        raise ValueError(message)
+    values = np.atleast_2d(values).astype(np.float64)
+    bad = np.argwhere(~(values > 0))
+    if len(bad):
+        place = tuple(int(i) for i in bad[0])
+        message = f"weights must be > 0, got {values[place]} at {place}"
+        raise ValueError(message)
+    return replace(signals, weights=values)

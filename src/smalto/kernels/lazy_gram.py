@@ -1,0 +1,137 @@
+"""A Gram matrix for one signal alone, of which only the rows that are asked for are made.
+
+Where entries of a signal are missing, its atoms are those without these entries, and so is its
+Gram matrix: ``G_ij = Σ_f d_if d_jf`` over the known f. Where its coefficients have weights w in
+the penalty, its atoms are ``d_j / w_j``. A code with s nonzeros needs hardly more than s of the
+k rows, so each row is made when its atom joins: a sum over the known entries, or what is
+missing taken off the Gram matrix that all signals share, whichever is shorter.
+
+``lazy`` is the tuple (shared, features, missing, inverse, listed, counts, made, ridge): the
+shared Gram matrix, flat, with the ridge on its diagonal; Dᵀ, flat; (n, m) booleans; (n, width)
+reciprocals of the weights, or no rows if there are none; scratch for the known and the missing
+features (2, m), their numbers (2,) and the signal's; which rows have been made; the ridge.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smalto.kernels.jit import kernel
+from smalto.kernels.simd import fma, lanes, load, splat, store, zero
+
+# Less than this share of an atom's squared norm left: subtraction would leave only rounding.
+_CANCELS = 0.25
+
+_SIGNAL = 2  # where in ``counts`` the number of the signal stands
+
+
+@kernel
+def begin_signal(lazy, row):
+    """Forget the rows of the last signal; this one's come from now on."""
+    _, _, missing, _, listed, counts, made, _ = lazy
+    known = absent = 0
+    for f in range(missing.shape[1]):
+        if missing[row, f]:
+            listed[1, absent] = f
+            absent += 1
+        else:
+            listed[0, known] = f
+            known += 1
+    counts[0], counts[1], counts[_SIGNAL] = known, absent, row
+    made[:] = False
+
+
+@kernel
+def _add_products(features, width, j, listed, which, count, sign, G):
+    """``G[j] += sign Σ_f d_jf d_f`` over the listed features f: eight vectors at a time."""
+    step = lanes(G)
+    row = j * width
+    block = 0
+    while block + 8 * step <= width:
+        o = row + block
+        g0, g1, g2, g3 = load(G, o), load(G, o + step), load(G, o + 2 * step), load(G, o + 3 * step)
+        o += 4 * step
+        g4, g5, g6, g7 = load(G, o), load(G, o + step), load(G, o + 2 * step), load(G, o + 3 * step)
+        for i in range(count):
+            f = listed[which, i] * width
+            by = splat(G.dtype.type(sign * features[f + j]))
+            f += block
+            g0 = fma(by, load(features, f), g0)
+            g1 = fma(by, load(features, f + step), g1)
+            g2 = fma(by, load(features, f + 2 * step), g2)
+            g3 = fma(by, load(features, f + 3 * step), g3)
+            f += 4 * step
+            g4 = fma(by, load(features, f), g4)
+            g5 = fma(by, load(features, f + step), g5)
+            g6 = fma(by, load(features, f + 2 * step), g6)
+            g7 = fma(by, load(features, f + 3 * step), g7)
+        store(G, o, g4)
+        store(G, o + step, g5)
+        store(G, o + 2 * step, g6)
+        store(G, o + 3 * step, g7)
+        o -= 4 * step
+        store(G, o, g0)
+        store(G, o + step, g1)
+        store(G, o + 2 * step, g2)
+        store(G, o + 3 * step, g3)
+        block += 8 * step
+    while block < width:
+        g0 = load(G, row + block)
+        for i in range(count):
+            f = listed[which, i] * width
+            g0 = fma(splat(G.dtype.type(sign * features[f + j])), load(features, f + block), g0)
+        store(G, row + block, g0)
+        block += step
+
+
+@kernel
+def make_row(lazy, j, G, fast_G):
+    """Make row j of this signal's Gram matrix, if it has not been made."""
+    shared, features, _, inverse, listed, counts, made, ridge = lazy
+    if made[j]:
+        return
+    made[j] = True
+    width = made.size
+    row = j * width
+    known, absent, signal = counts[0], counts[1], counts[_SIGNAL]
+    left = np.float64(shared[row + j]) - ridge
+    least = _CANCELS * left
+    if absent <= known:
+        for i in range(absent):
+            entry = np.float64(features[listed[1, i] * width + j])
+            left -= entry * entry
+    if absent <= known and (left >= least or absent == 0):
+        for i in range(width):
+            G[row + i] = shared[row + i]
+        _add_products(features, width, j, listed, 1, absent, -1.0, G)
+    else:
+        for i in range(width):
+            G[row + i] = 0.0
+        _add_products(features, width, j, listed, 0, known, 1.0, G)
+        G[row + j] += ridge
+    if inverse.shape[0] > 0:
+        own = inverse[signal, j]
+        for i in range(width):
+            G[row + i] *= own * inverse[signal, i]
+    if fast_G.itemsize != G.itemsize:
+        for i in range(width):
+            fast_G[row + i] = G[row + i]
+
+
+@kernel
+def squared_norms(lazy, out):
+    """The diagonal of this signal's Gram matrix."""
+    _, features, _, inverse, listed, counts, made, ridge = lazy
+    width = made.size
+    step = lanes(features)
+    signal = counts[_SIGNAL]
+    for block in range(0, width, step):
+        total = zero(features)
+        for i in range(counts[0]):
+            v = load(features, listed[0, i] * width + block)
+            total = fma(v, v, total)
+        store(out, block, total)
+    for j in range(width):
+        out[j] += ridge
+        if inverse.shape[0] > 0:
+            out[j] *= inverse[signal, j] * inverse[signal, j]
