@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = Data(Path(folder) if folder else None)
     if data.folder is not None and not data.folder.is_dir():
         print(f"there is no folder {data.folder}")
+    if options.fresh:
+        shutil.rmtree(options.out / "parts", ignore_errors=True)
     failed = []
     for name in names:
         study = Study(name, options.quick, minutes, data, options.out)
@@ -72,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=Path("benchmarks/results/paper"), metavar="DIR",
         help="figures, numbers, tables",
     )  # fmt: skip
+    add("--fresh", action="store_true", help="forget what earlier runs have computed")
     add("--minutes", type=float, default=5.0, help="about how long each may take")
     return result
 
