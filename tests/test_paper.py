@@ -213,7 +213,7 @@ def test_multiplicative_rules_lower_the_cost():
         if lam:  # little is left to gain from better codes
             best = encode(X, D, Lasso(lam, positive=True)).toarray()
             cost = 0.5 * np.sum((X - best @ D) ** 2) + lam * best.sum()
-            assert cost <= costs[-1] < 1.01 * cost
+            assert cost <= costs[-1] < 1.03 * cost
         else:
             assert costs[-1] < 0.01 * costs[0]
 
