@@ -16,6 +16,7 @@ pytest.importorskip("matplotlib")
 from benchmarks.paper.__main__ import EXPERIMENTS, main
 from benchmarks.paper.data import PLACES, Data
 from benchmarks.paper.frame import Study, markdown
+
 from smalto import encode
 from smalto.coders import Lasso
 

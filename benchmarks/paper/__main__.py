@@ -52,8 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             print(f"\ninterrupted: the parts done are kept in {options.out / 'parts'}")
             return 130
-        except Exception:
-            # The others may still be worth having.
+        except Exception:  # noqa: BLE001  # the others may still be worth having
             traceback.print_exc()
             failed.append(name)
     if failed:

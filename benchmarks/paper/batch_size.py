@@ -59,6 +59,8 @@ def run(study: Study) -> None:
         ),
     ]
     header = ["", "samples seen", *(f"at {100 * s:g} % of the time" for s in shares)]
-    notes = [f"training time of a curve (processor): {seconds:g} s; one thread, float32, {starts} starts"]
+    notes = [
+        f"training time of a curve (processor): {seconds:g} s; one thread, float32, {starts} starts"
+    ]
     results = {"n": n, "n_test": n_test, "curves": records(runs)}
     study.finish(TITLE, figure, header, rows, verdicts, results, notes)

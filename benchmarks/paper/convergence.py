@@ -70,8 +70,11 @@ def run(study: Study) -> None:
     ]  # fmt: skip
     header = ["step t", "samples", "surrogate", "test cost", "difference", "‖Dₜ − Dₜ₋₁‖",
               "residual"]  # fmt: skip
-    notes = [f"setting A, η = {batch}, ρ = 0, t₀ = 0, new patches at every step, "
-             f"{int(t[-1]):,} steps; f from {n_test:,} other patches"]  # fmt: skip
+    note = (
+        f"setting A, η = {batch}, ρ = 0, t₀ = 0, new patches at every step, "
+        f"{int(t[-1]):,} steps; f from {n_test:,} other patches"
+    )
+    notes = [note]
     study.finish(TITLE, figure, header, rows, verdicts, {**part, "exponents": fits}, notes)
 
 

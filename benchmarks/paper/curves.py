@@ -170,4 +170,3 @@ def records(curves: dict[str, list[Curve]]) -> dict[str, list[dict[str, list[flo
         name: [{key: value.tolist() for key, value in vars(run).items()} for run in runs]
         for name, runs in curves.items()
     }
-

@@ -152,8 +152,8 @@ def smaller(D: Array, shape: tuple[int, int]) -> tuple[Array, tuple[int, int]]:
 def verdicts(found: dict[str, dict[str, Part]]) -> list[Verdict]:
     """What the paper says of the pictures, by how localised the features are."""
     result = []
-    for name in found:
-        focused = {label: part["focus"] for label, part in found[name].items()}
+    for name, methods in found.items():
+        focused = {label: part["focus"] for label, part in methods.items()}
         detail = "energy in the best quarter of the image: " + ", ".join(
             f"{label} {100 * value:.0f} %" for label, value in focused.items()
         )

@@ -22,7 +22,13 @@ FOREVER = 1e4  # seconds: epochs end the runs
 def run(study: Study) -> None:
     """Run it."""
     if study.quick:
-        sizes, rhos, t0s, n_test, starts = {1_024: 2, 4_096: 1}, (0.0, 15.0), (0.0, 1e-3, 1.0), 200, 1
+        sizes, rhos, t0s, n_test, starts = (
+            {1_024: 2, 4_096: 1},
+            (0.0, 15.0),
+            (0.0, 1e-3, 1.0),
+            200,
+            1,
+        )
     else:
         # Samples in all: as many as the time allows, at about 15 microseconds each.
         starts = 2
@@ -39,9 +45,7 @@ def run(study: Study) -> None:
         bench = Bench(study, "A", n, n_test)
         curves = {
             rho: mean_curve(
-                bench.curves(
-                    Online(512, rho=rho, t0=0.001), starts, seconds=FOREVER, epochs=epochs
-                )
+                bench.curves(Online(512, rho=rho, t0=0.001), starts, seconds=FOREVER, epochs=epochs)
             )
             for rho in rhos
         }

@@ -116,7 +116,7 @@ def run_online(task: Task) -> Part:
 
 
 def run_estimator(task: Task) -> Part:
-    """smalto's estimator: codes and atoms by turns, all codes kept."""
+    """Smalto's estimator: codes and atoms by turns, all codes kept."""
 
     def fit(watch: Any) -> None:
         NMF(
@@ -253,14 +253,15 @@ def run(study: Study) -> None:
         line[0].legend(fontsize=6, frameon=False)
     header = ["", "set", "method", "first s", "cost", "last s", "cost",
               "times sooner at the rule's last cost"]  # fmt: skip
-    notes = [f"processor seconds, one thread, float32, mean of {starts} starts from the same random D ≥ 0; F has "
-             f"{sizes['F'].n:,} patches"]  # fmt: skip
+    note = (
+        f"processor seconds, one thread, float32, mean of {starts} starts from the same random D ≥ 0; F has "
+        f"{sizes['F'].n:,} patches"
+    )
+    notes = [note]
     study.finish(TITLE, figure, header, rows, verdicts, results, notes)
 
 
-def data_set(
-    study: Study, problem: str, name: str, size: Size, starts: int
-) -> dict[str, Curve]:
+def data_set(study: Study, problem: str, name: str, size: Size, starts: int) -> dict[str, Curve]:
     """The mean curve of each method."""
     chosen = methods(problem)
     seconds = float(f"{0.6 * study.seconds * size.share / starts / 9:.2g}")

@@ -96,7 +96,9 @@ def run(study: Study) -> None:
         )
     marks = [f"at {100 * share:g} % of the time" for share in SHARES]
     times = ", ".join(f"{name} {seconds_per_curve(study, name):g} s" for name in sizes(study))
-    notes = [f"training time of a curve (processor): {times}; one thread, float32, mean of {starts} starts"]
+    notes = [
+        f"training time of a curve (processor): {times}; one thread, float32, mean of {starts} starts"
+    ]
     study.finish(
         TITLE, figure, ["set", "method", *marks], rows, verdicts, results, notes
     )  # fmt: skip

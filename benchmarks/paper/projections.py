@@ -65,8 +65,10 @@ def run(study: Study) -> None:
     results = {"elastic": elastic, "fused": by_m, "pieces": by_s, "exponents": exponents,
                "lengths": lengths, "fused_lengths": fused_lengths, "at": at}  # fmt: skip
     header = ["set", "how", "m", "pieces s", "µs"]
-    notes = ["standard normal vectors (elastic net), 20 noisy steps (fused lasso); one thread, "
-             "float64"]  # fmt: skip
+    note = (
+        "standard normal vectors (elastic net), 20 noisy steps (fused lasso); one thread, float64"
+    )
+    notes = [note]
     study.finish(TITLE, figure, header, rows, verdicts, results, notes)
 
 
@@ -75,10 +77,11 @@ def elastic_net(lengths: tuple[int, ...]) -> Part:
     rng = np.random.default_rng(0)
     found: Part = {}
     for gamma in GAMMAS:
-        found[f"gamma {gamma:g}"] = [
-            least(lambda v=rng.standard_normal(m), g=gamma: project_elastic_net_ball(v, g, n_threads=1))
-            for m in lengths
-        ]
+        times = []
+        for m in lengths:
+            v = rng.standard_normal(m)
+            times.append(least(lambda v=v, g=gamma: project_elastic_net_ball(v, g, n_threads=1)))
+        found[f"gamma {gamma:g}"] = times
     return found
 
 
@@ -93,10 +96,11 @@ def fused_by_length(lengths: tuple[int, ...]) -> Part:
     """Seconds on noisy steps of each length, by each road."""
     found: Part = {"pieces": []}
     for m in lengths:
-        found["pieces"].append(pieces(project_fused_lasso_ball(stairs(m), 0.1, 0.1)))
+        v = stairs(m)
+        found["pieces"].append(pieces(project_fused_lasso_ball(v, 0.1, 0.1)))
         for method in ("homotopy", "merge", "auto"):
             seconds = least(
-                lambda v=stairs(m), how=method: project_fused_lasso_ball(v, 0.1, 0.1, method=how)
+                lambda v=v, how=method: project_fused_lasso_ball(v, 0.1, 0.1, method=how)
             )
             found.setdefault(method, []).append(seconds)
     return found

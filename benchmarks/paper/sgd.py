@@ -70,7 +70,9 @@ def run(study: Study) -> None:
     verdicts.append(not_tuned(grid))
     header = ["set", "method", *(f"at {100 * s:g} % of the time" for s in (0.02, 0.1, 0.3, 1.0))]
     times = ", ".join(f"{name} {seconds_per_curve(study, name):g} s" for name in sizes(study))
-    notes = [f"training time of a curve (processor): {times}; one thread, float32, mean of {starts} starts"]
+    notes = [
+        f"training time of a curve (processor): {times}; one thread, float32, mean of {starts} starts"
+    ]
     study.finish(TITLE, figure, header, rows, verdicts, results, notes)
 
 
