@@ -9,13 +9,33 @@ from smalto.coders import encode, lasso_path
 from smalto.learning import Model, Result, State, learn
 
 if TYPE_CHECKING:
-    from smalto.estimators import DictionaryLearning
+    from smalto.estimators import NMF, DictionaryLearning, SparseCCA, SparsePCA
 
 __version__ = "0.1.0"
-__all__ = ["DictionaryLearning", "Model", "Result", "State", "encode", "lasso_path", "learn"]
+__all__ = [
+    "NMF",
+    "DictionaryLearning",
+    "Model",
+    "Result",
+    "SparseCCA",
+    "SparsePCA",
+    "State",
+    "encode",
+    "lasso_path",
+    "learn",
+]
 
-_ESTIMATORS = {"DictionaryLearning"}
-_MODULES = {"datasets", "distributed", "estimators", "learners", "plot", "projections", "sources"}
+_ESTIMATORS = {"NMF", "DictionaryLearning", "SparseCCA", "SparsePCA"}
+_MODULES = {
+    "datasets",
+    "distributed",
+    "estimators",
+    "image",
+    "learners",
+    "plot",
+    "projections",
+    "sources",
+}
 
 
 def __getattr__(name: str) -> Any:

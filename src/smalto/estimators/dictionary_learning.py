@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +26,7 @@ from smalto.coders.encoding import encode_signals, mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint
+from smalto.estimators.base import all_or_nothing
 from smalto.learning.begin import begin
 from smalto.learning.continuation import Continuation
 from smalto.learning.learner import Learner
@@ -40,7 +40,7 @@ from smalto.sources import as_source, is_dask, lies_elsewhere
 from smalto.threads import resolve_threads, single_threaded_blas
 
 
-def _takes_a_stream(model: DictionaryLearning) -> bool:
+def takes_a_stream(model: DictionaryLearning) -> bool:
     """Whether `partial_fit` has a meaning; the reason is the cause of the AttributeError."""
     learner = model.learner
     if isinstance(learner, Online) and learner.memory == "replace":
@@ -209,10 +209,10 @@ class DictionaryLearning(
         self
         """
         self._check_settings()
-        coder, constraint, learner = self._problem()
-        with _all_or_nothing(self):
+        with all_or_nothing(self):
             X = self._rows(X, reset=True)
             source = self._source(X)
+            coder, constraint, learner = self._problem()
             if validation is not None:
                 validation = self._signals(as_rows("validation", validation))
             run = _on_cluster() if is_dask(X) else learn
@@ -222,7 +222,7 @@ class DictionaryLearning(
                 coder,
                 constraint,
                 learner,
-                init=self.init,
+                init=self._first_atoms(source),
                 n_epochs=self.n_epochs,
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
@@ -244,7 +244,7 @@ class DictionaryLearning(
             self._set_result(result.state, result.history, X)
         return self
 
-    @available_if(_takes_a_stream)  # type: ignore[untyped-decorator]
+    @available_if(takes_a_stream)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: Any,
@@ -277,17 +277,17 @@ class DictionaryLearning(
         first = not hasattr(self, "state_")
         if not first:
             self._refuse_changes()
-        with _all_or_nothing(self), single_threaded_blas():
+        with all_or_nothing(self), single_threaded_blas():
             X = self._rows(X, reset=first)
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
-            coder, constraint, learner = self._problem()
             batch = self._batch(X, None if first else self.state_)
+            coder, constraint, learner = self._problem()
             samples = as_sample_set(
                 batch, mask, self.missing, sample_weight, groups, coder or Lasso()
             )
             state = self.state_ if not first else begin(
                 samples, self.n_components, coder, constraint, learner,
-                self.init, self.random_state, threads, stream=True,
+                self._first_atoms(batch), self.random_state, threads, stream=True,
             )  # fmt: skip
             record = step_on(state, samples.whole(), self.replacement, self.continuation, threads)
             self._set_result(state, [] if first else self.history_, X)
@@ -422,6 +422,10 @@ class DictionaryLearning(
         """What `fit` learns from: the rows as they are."""
         return X
 
+    def _first_atoms(self, data: Any) -> Any:
+        """The first dictionary, from what is learned from; None: samples."""
+        return self.init
+
     def _batch(self, X: Rows, state: State | None) -> Rows:
         """What `partial_fit` learns from; the state is what came before, if anything did."""
         return X
@@ -474,15 +478,3 @@ def _on_cluster() -> Any:
     from smalto import distributed
 
     return distributed.learn
-
-
-@contextmanager
-def _all_or_nothing(model: Any) -> Iterator[None]:
-    """Give a model that fails to learn back the attributes it had."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise

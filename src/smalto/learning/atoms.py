@@ -14,21 +14,21 @@ RESERVOIR = 64  # badly coded samples kept at hand
 _FADE = 0.9  # how fast an old bad sample is forgotten, per step
 
 
-def directions(X: Rows, count: int, rng: np.random.Generator) -> Array:
+def directions(X: Rows, order: Array, count: int, rng: np.random.Generator) -> Array:
     """Distinct directions of rows of X, of norm 1: the first atoms, before they are projected.
 
-    Where there are not enough rows the rest are random directions: they are replaced by badly
-    coded samples if nothing uses them.
+    Rows are looked at in this order. Where there are not enough of them the rest are random
+    directions: they are replaced by badly coded samples if nothing uses them.
     """
-    dense = X.toarray() if sparse.issparse(X) else X
     found: dict[bytes, Array] = {}
-    for row in dense:
+    for number in order:
+        row = X[[number]].toarray()[0] if sparse.issparse(X) else X[number]
         unit = _unit(row)
         if unit is not None:
             found.setdefault(unit.tobytes(), unit)
         if len(found) == count:
             break
-    rest = rng.standard_normal((count - len(found), dense.shape[1])).astype(dense.dtype)
+    rest = rng.standard_normal((count - len(found), X.shape[1])).astype(X.dtype)
     rest /= np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-12)
     return np.vstack([*found.values(), rest])
 

@@ -60,7 +60,7 @@ def begin(
     order = data.order(seed) if isinstance(data, Ordered) else Order(data.n_rows, seed)
     drawn = samples.take(np.sort(order.take(_SAMPLE_EPOCH, 0, sample_size(n_atoms))))
     sample = drawn.signals.X
-    if not abs(sample).max() > 0:
+    if not (sample.max() > 0 or sample.min() < 0):
         message = f"all of the {sample.shape[0]} samples looked at are zero: nothing to learn from"
         raise ValueError(message)
     if init is not None:
@@ -70,7 +70,7 @@ def begin(
             raise ValueError(message)
     else:
         rng = np.random.default_rng(seed)
-        D = directions(sample[rng.permutation(sample.shape[0])], n_atoms, rng)
+        D = directions(sample, rng.permutation(sample.shape[0]), n_atoms, rng)
     if isinstance(constraint, Adaptive):
         constraint = constraint.begun(D)
     if init is None:

@@ -191,7 +191,7 @@ def learn(
     data: Data = as_data(source, mask, missing, sample_weight, groups, problem)
     held_out = None
     if validation is not None:
-        held_out = _check_validation(validation, data, missing, validation_groups, problem)
+        held_out = check_validation(validation, data, missing, validation_groups, problem)
     history: list[Record] = []
     with ExitStack() as stack:
         stack.callback(close_all, calls)
@@ -272,9 +272,10 @@ def _end_epoch(state: State) -> None:
     state.place = 0
 
 
-def _check_validation(
+def check_validation(
     validation: Any, data: Data, missing: Missing, groups: Any, coder: Coder
 ) -> Signals:
+    """Refuse held-out samples that are not like those of the data."""
     signals = as_signals("validation", validation, None, missing)
     n, m = signals.X.shape
     if n == 0 or m != data.n_features:

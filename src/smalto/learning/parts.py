@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Codes, Reaching
+from smalto.coders.base import Coder, Codes, Reaching, penalties
 from smalto.coders.encoding import Prepared, code_rows, count_out_of_reach, warn_if_all_zero
 from smalto.learning.samples import Samples, filled
 from smalto.learning.stats import Contribution, Stats
@@ -51,11 +51,16 @@ def code_samples(
     coded = code_rows(samples.signals, prepared, start, n_threads)
     codes = coded.codes.as_csr(k)
     new = Contribution.of(
-        coded, filled(samples.signals, codes, D), k, coder.penalty(codes), samples.weights,
+        coded, filled(samples.signals, codes, D), k, penalties(coder, codes, samples.signals.groups),
+        samples.weights,
         filled=samples.signals.missing is not None,
     )  # fmt: skip
     promised = coder.promised() if isinstance(coder, Reaching) else None
-    short = 0 if promised is None else count_out_of_reach(promised, coded, D.dtype)
+    short = (
+        0
+        if promised is None
+        else count_out_of_reach(promised, coded, D.dtype, samples.signals.groups)
+    )
     return Part(samples.numbers, new, len(coded.codes.indices), short)
 
 
