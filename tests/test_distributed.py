@@ -163,7 +163,7 @@ def test_bad_data_is_named(client):
         cluster.learn(da.from_array(X[0]), 20, **options)
     with pytest.raises(ValueError, match="sample_weight cannot be used with data on a cluster"):
         cluster.learn([X], 20, sample_weight=np.ones(1200), **options)
-    with pytest.raises(TypeError, match="a stream cannot be cut into blocks"):
+    with pytest.raises(TypeError, match="samples of a stream cannot be had by number"):
         cluster.learn([[X[:5], X[5:]]], 20, **options)
 
 

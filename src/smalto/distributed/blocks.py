@@ -17,7 +17,7 @@ from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from smalto.checks import Array, Rows, float_dtype
-from smalto.sources import ChunkedSource, ChunkOrder, Order, RowOrder, Stream, as_source
+from smalto.sources import ChunkedSource, ChunkOrder, Order, RowOrder, as_set
 from smalto.sources.base import finite_rows
 from smalto.sources.chunked import even_starts
 
@@ -95,10 +95,7 @@ def _as_table(samples: Iterable[Any]) -> Array:
 
 def _layout(part: Any) -> tuple[Array, int, str]:
     """Where the blocks of a part begin and end, and what rows are like."""
-    source = as_source(part, nan=True)
-    if isinstance(source, Stream):
-        message = "a stream cannot be cut into blocks: give a list of arrays, sources or paths"
-        raise TypeError(message)
+    source = as_set(part, nan=True)
     if isinstance(source, ChunkedSource):
         starts = source.starts
     else:
@@ -108,8 +105,7 @@ def _layout(part: Any) -> tuple[Array, int, str]:
 
 
 def _rows_of(part: Any, a: int, b: int) -> Rows:
-    source: Any = as_source(part, nan=True)
-    return source.rows(np.arange(a, b))
+    return as_set(part, nan=True).rows(np.arange(a, b))
 
 
 class ClusterSource:

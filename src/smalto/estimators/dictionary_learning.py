@@ -388,9 +388,15 @@ class DictionaryLearning(
 
     def _rows(self, X: Any, *, reset: bool) -> Rows:
         """X as scikit-learn wants it checked, but neither copied nor read: that comes later."""
+        elsewhere = is_dask(X) or (reset and lies_elsewhere(X))
+        own = (type(self).fit, type(self)._source, type(self)._signals)
+        base = (DictionaryLearning.fit, DictionaryLearning._source, DictionaryLearning._signals)
+        if elsewhere and own != base:
+            message = f"{type(self).__name__} learns from tables in memory and memory maps, got {X!r:.60}"
+            raise TypeError(message)
         if is_dask(X):
             return self._lazy_rows(X, reset)
-        if reset and lies_elsewhere(X):
+        if elsewhere:
             source = as_source(X, nan=self.missing == "nan")
             self.n_features_in_ = source.n_features
             return source

@@ -24,13 +24,13 @@ from smalto.estimators.variance import (
     principal_components,
     score_moments,
 )
-from smalto.learning.atoms import Replacement
+from smalto.learning.replacement import Replacement
 from smalto.learning.continuation import Continuation
 from smalto.learning.learner import Learner
 from smalto.learning.loop import Callback
 from smalto.learning.online import Online
 from smalto.learning.state import Record, State
-from smalto.sources import Source, as_source
+from smalto.sources import Source, as_set
 
 DEFAULT_DENSITY = 0.3
 # By measurement on faces and patches: see benchmarks/peers/sparse_pca.py.
@@ -316,7 +316,7 @@ random_state, sparse_output
         return super()._rows(X, reset=reset)
 
     def _source(self, X: Rows) -> Source:
-        source = as_source(X)
+        source = as_set(X)
         self.mean_ = column_means(X)
         if not np.isfinite(self.mean_).all():  # of a memory map, which has not been read before
             for first in range(0, source.n_rows, ROWS_AT_ONCE):
@@ -341,7 +341,7 @@ random_state, sparse_output
     def _first_atoms(self, data: Any) -> Any:
         if self.init is not None:
             return self.init
-        return principal_components(_sample(as_source(data)), self.n_components)
+        return principal_components(_sample(as_set(data)), self.n_components)
 
     def _signals(self, X: Rows) -> Rows:
         return centred(X, self.mean_, float_dtype(X.dtype))
