@@ -85,7 +85,7 @@ def _stamp(path: Path) -> int:
 
 def full_disk(folder: Path) -> str:
     """What happens when the disk is full."""
-    mount = ["mount", "-t", "tmpfs", "-o", "size=9m", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
     if sys.platform != "linux" or os.geteuid() or subprocess.run(mount, check=False).returncode:
         return "skipped: needs root on Linux to mount a small disk"
     X, path = data(), folder / "run.safetensors"
@@ -148,7 +148,10 @@ def lost_workers(count: int, seed: int) -> tuple[int, int]:
             ended += 1
             equal += bool(np.array_equal(again.D, whole.D))
             client.wait_for_workers(2)
-            print(f"  run {ended}: worker killed after step {moment}, equal so far: {equal}", flush=True)
+            print(
+                f"  run {ended}: worker killed after step {moment}, equal so far: {equal}",
+                flush=True,
+            )
     return ended, equal
 
 
