@@ -359,7 +359,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
         (["learn", "{table}", "--atoms", "1000"], "fewer than the 1000 atoms"),
         (["encode", "{table}", "{table}"], "no whole safetensors file"),
         (["info", "{tmp}/gone"], "there is no file"),
-        (["show", "{tmp}/broken.safetensors"], "broken.safetensors"),
+        (["show", "{tmp}/bad.safetensors"], "no whole safetensors file"),
         (["denoise", "{tmp}/broken.png"], "not a picture"),
         (["denoise", "{tmp}/small.png", "--patch", "20", "--sigma", "5"], "does not fit"),
         (["inpaint", "{tmp}/small.png"], "either --mask or --key"),
@@ -374,7 +374,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
 def test_one_clear_line_for_what_goes_wrong(tmp_path, table, arguments, words, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.png").write_bytes(b"not a picture")
-    (tmp_path / "broken.safetensors").write_bytes(b"")
+    (tmp_path / "bad.safetensors").write_bytes(b"")
     pixels = np.zeros((16, 16), np.uint8)
     pixels[4:] = np.arange(16) * 10
     Image.fromarray(pixels).save(tmp_path / "small.png")
