@@ -79,10 +79,9 @@ def principal_components(X: Array, count: int) -> Array | None:
     size = min(n, m)
     if count > size:
         return None
-    X64 = X.astype(np.float64, copy=False)
-    moments = X64 @ X64.T if n < m else X64.T @ X64
+    moments = X @ X.T if n < m else X.T @ X
     values, vectors = linalg.eigh(moments, subset_by_index=(size - count, size - 1))
-    if not values[0] > 1e-10 * values[-1]:
+    if not values[0] > 100 * np.finfo(X.dtype).eps * values[-1]:
         return None
-    components = vectors.T[::-1] if n >= m else (X64.T @ vectors / np.sqrt(values)).T[::-1]
+    components = vectors.T[::-1] if n >= m else (X.T @ vectors / np.sqrt(values)).T[::-1]
     return np.ascontiguousarray(components, X.dtype)
