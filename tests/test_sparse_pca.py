@@ -160,6 +160,15 @@ def test_order_and_signs_are_canonical():
     np.testing.assert_allclose(turned.components_, straight.components_, atol=0.05)
 
 
+def test_components_keep_their_sign_where_codes_have_one():
+    X = blocks()
+    fitted = model(k=8, coder=Lasso(0.5, positive=True)).fit(X)
+    assert sorted({*map(tuple, fitted.components_)}) == sorted({*map(tuple, fitted.state_.D)})
+    assert fitted.components_.min() < 0
+    free = model(k=8, coder=Lasso(0.5)).fit(X)
+    assert not np.signbit(free.components_[free.components_ == 0]).any()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(50, 8), (8, 50)])
 def test_principal_components(dtype, shape):

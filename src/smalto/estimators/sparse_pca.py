@@ -107,8 +107,8 @@ random_state, sparse_output
     ----------
     components_ : array (k, m)
         One component per row: first the one that explains most, then the one that adds most to
-        it, and so on. The largest entry (in magnitude) of each is positive. They are in the set,
-        so their norms are at most 1.
+        it, and so on. The largest entry (in magnitude) of each is positive, unless codes may not
+        change their sign. They are in the set, so their norms are at most 1.
     mean_ : array (m,)
         Mean of the samples: of all of X in `fit`, of all samples so far in `partial_fit`.
     explained_variance_ : array (k,)
@@ -367,7 +367,8 @@ random_state, sparse_output
         self._start = None  # it has been used
         moments, total = score_moments(X, self.components_, self.mean_)
         order, variances = adjusted_variances(moments)
-        self.components_ = _signed(self.components_[order])
+        may_turn = not getattr(state.coder, "positive", False)  # codes have to turn with them
+        self.components_ = _signed(self.components_[order], state.constraint, may_turn)
         self.explained_variance_ = variances
         self.explained_variance_ratio_ = variances / total if total > 0 else 0.0 * variances
         self.density_ = density(self.components_)
@@ -384,8 +385,12 @@ def _given(model: Any, *names: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _signed(D: Array) -> Array:
-    """Each atom with the sign under which its largest entry is positive."""
-    largest = D[np.arange(len(D)), np.argmax(np.abs(D), axis=1)]
-    # Adding 0 makes zeros of those that have become −0.
-    return np.ascontiguousarray(np.where(largest < 0, -1, 1)[:, None].astype(D.dtype) * D + 0)
+def _signed(D: Array, constraint: Constraint, may_turn: bool) -> Array:
+    """Each atom with the sign under which its largest entry is positive, if that is allowed."""
+    D = np.ascontiguousarray(D)
+    for atom in D:
+        if may_turn and atom[np.argmax(np.abs(atom))] < 0:
+            turned = 0 - atom  # without −0
+            if constraint.gauge(turned) <= 1.0 + 1e-3:
+                atom[:] = turned
+    return D
