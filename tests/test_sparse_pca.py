@@ -379,6 +379,8 @@ def test_wrong_data():
     fitted.set_params(density=0.5)
     with pytest.raises(ValueError, match=r"constraint was .* partial_fit cannot change it"):
         fitted.partial_fit(X)
+    with pytest.raises(TypeError, match="give its batches to partial_fit"):
+        model().fit(batch for batch in np.split(X, 4))
     with pytest.raises(NotFittedError):
         model().transform(X)
     with pytest.raises(AttributeError):

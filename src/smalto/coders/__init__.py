@@ -1,9 +1,12 @@
 """Coders: the sparse coding problems, and the one door to solving them."""
 
 from smalto.coders.base import Coder
+from smalto.coders.bridge import Bridge
 from smalto.coders.certificates import duality_gap
 from smalto.coders.constrained import ErrorBound, L1Ball
 from smalto.coders.encoding import Info, encode
+from smalto.coders.joint_lasso import JointLasso
+from smalto.coders.joint_omp import JointOMP
 from smalto.coders.lasso import Lasso
 from smalto.coders.omp import L0, OMP
 from smalto.coders.path import Path, lasso_path
@@ -12,9 +15,12 @@ from smalto.coders.ridge import Ridge
 __all__ = [
     "L0",
     "OMP",
+    "Bridge",
     "Coder",
     "ErrorBound",
     "Info",
+    "JointLasso",
+    "JointOMP",
     "L1Ball",
     "Lasso",
     "Path",

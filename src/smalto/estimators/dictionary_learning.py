@@ -27,15 +27,16 @@ from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint
 from smalto.estimators.base import all_or_nothing
-from smalto.learning.atoms import Replacement
 from smalto.learning.begin import begin
 from smalto.learning.continuation import Continuation
 from smalto.learning.learner import Learner
 from smalto.learning.loop import Callback, check_callbacks, learn
 from smalto.learning.online import Online
+from smalto.learning.replacement import Replacement
 from smalto.learning.samples import as_sample_set
 from smalto.learning.state import Record, State
 from smalto.learning.step import step_on
+from smalto.sources import as_source, lies_elsewhere
 from smalto.threads import resolve_threads, single_threaded_blas
 
 
@@ -185,9 +186,10 @@ class DictionaryLearning(
 
         Parameters
         ----------
-        X : array, memory map, CSR array or data frame (n, m)
-            Training samples, one per row, at least as many as atoms. float32 is learned from
-            in float32, everything else in float64. Only what an update draws is copied.
+        X : array, memory map, CSR array, data frame, file or stream
+            Training samples, one per row, at least as many as atoms; whatever `smalto.learn`
+            learns from. float32 is learned from in float32, everything else in float64. Only
+            what an update draws is copied. A Dask array is learned from on its cluster.
         y : ignored
         sample_weight : array (n,), optional
             Weights of the samples in the cost, at least zero.
@@ -219,7 +221,7 @@ class DictionaryLearning(
                 coder,
                 constraint,
                 learner,
-                init=self._init(source),
+                init=self._first_atoms(source),
                 n_epochs=self.n_epochs,
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
@@ -283,7 +285,7 @@ class DictionaryLearning(
             )
             state = self.state_ if not first else begin(
                 samples, self.n_components, coder, constraint, learner,
-                self._init(samples.source), self.random_state, threads, stream=True,
+                self._first_atoms(batch), self.random_state, threads, stream=True,
             )  # fmt: skip
             record = step_on(state, samples.whole(), self.replacement, self.continuation, threads)
             self._set_result(state, [] if first else self.history_, X)
@@ -373,6 +375,10 @@ class DictionaryLearning(
 
     def _rows(self, X: Any, *, reset: bool) -> Rows:
         """X as scikit-learn wants it checked, but neither copied nor read: that comes later."""
+        if reset and lies_elsewhere(X):
+            source = as_source(X, nan=self.missing == "nan")
+            self.n_features_in_ = source.n_features
+            return source
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             validate_data(self, X.data, reset=reset, skip_check_array=True)
             return X
@@ -391,8 +397,8 @@ class DictionaryLearning(
         """What `fit` learns from: the rows as they are."""
         return X
 
-    def _init(self, source: Any) -> Any:
-        """The first dictionary, where it is not to be made of samples."""
+    def _first_atoms(self, data: Any) -> Any:
+        """The first dictionary, from what is learned from; None: samples."""
         return self.init
 
     def _batch(self, X: Rows, state: State | None) -> Rows:

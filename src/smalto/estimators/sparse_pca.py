@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import available_if
 
 from smalto.checks import Array, Rows, check_finite, check_number, float_dtype
 from smalto.coders.base import Coder
-from smalto.coders.encoding import ROWS_AT_ONCE
 from smalto.coders.lasso import Lasso
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, density
 from smalto.estimators.dictionary_learning import DictionaryLearning, takes_a_stream
@@ -22,15 +21,18 @@ from smalto.estimators.variance import (
     column_means,
     column_sums,
     principal_components,
+    rows_of,
     score_moments,
 )
-from smalto.learning.atoms import Replacement
 from smalto.learning.continuation import Continuation
 from smalto.learning.learner import Learner
 from smalto.learning.loop import Callback
 from smalto.learning.online import Online
+from smalto.learning.replacement import Replacement
 from smalto.learning.state import Record, State
-from smalto.sources import Source, as_source
+from smalto.sources import Source
+from smalto.sources.base import Ordered, Warming
+from smalto.sources.order import RowOrder
 
 DEFAULT_DENSITY = 0.3
 # By measurement on faces and patches: see benchmarks/peers/sparse_pca.py.
@@ -61,6 +63,19 @@ class _Centred:
 
     def rows(self, numbers: Array) -> Rows:
         return centred(self.source.rows(numbers), self.mean, self.dtype)
+
+
+@dataclass(frozen=True)
+class _CentredInOrder(_Centred):
+    """The same of a source that knows in which order it is best read."""
+
+    def order(self, seed: int) -> RowOrder:
+        assert isinstance(self.source, Ordered)
+        return self.source.order(seed)
+
+    def warm(self, order: RowOrder, epoch: int, place: int) -> None:
+        if isinstance(self.source, Warming):
+            self.source.warm(order, epoch, place)
 
 
 class SparsePCA(DictionaryLearning):
@@ -203,7 +218,7 @@ random_state, sparse_output
 
         Parameters
         ----------
-        X : array, memory map, CSR array or data frame (n, m)
+        X : array, memory map, CSR array, data frame or file (n, m)
             Training samples, one per row, at least as many as components, not centred. float32
             is learned from in float32, everything else in float64. It is read once for its
             mean, once for each epoch, and once for the variance explained.
@@ -317,12 +332,10 @@ random_state, sparse_output
         return super()._rows(X, reset=reset)
 
     def _source(self, X: Rows) -> Source:
-        source = as_source(X)
-        self.mean_ = column_means(X)
-        if not np.isfinite(self.mean_).all():  # of a memory map, which has not been read before
-            for first in range(0, source.n_rows, ROWS_AT_ONCE):
-                source.rows(np.arange(first, min(first + ROWS_AT_ONCE, source.n_rows)))
-        rest = _Centred(source, self.mean_)
+        source = rows_of(X)
+        self.mean_ = column_means(source)
+        kind = _CentredInOrder if isinstance(source, Ordered) else _Centred
+        rest = kind(source, self.mean_)
         self._look_at(_sample(rest))
         return rest
 
@@ -356,7 +369,7 @@ random_state, sparse_output
         share = 0.0 if self._start is None else min(1.0, n / _HELD_ROWS)
         self._held = share * self._total_variance
 
-    def _init(self, source: Any) -> Any:
+    def _first_atoms(self, data: Any) -> Any:
         return self.init if self._start is None else self._start
 
     def _signals(self, X: Rows) -> Rows:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from smalto.coders.base import Reaching
+from smalto.coders.base import Reaching, penalties
 from smalto.coders.encoding import (
     code_rows,
     count_out_of_reach,
@@ -16,9 +16,10 @@ from smalto.coders.encoding import (
     warn_if_all_zero,
 )
 from smalto.constraints import Adaptive, density
-from smalto.learning.atoms import Replacement, remember_worst, replace_atoms
+from smalto.learning.atoms import remember_worst, replace_atoms
 from smalto.learning.continuation import Continuation
 from smalto.learning.interrupts import deferred_interrupt
+from smalto.learning.replacement import Replacement
 from smalto.learning.samples import Samples, filled
 from smalto.learning.state import Record, State
 from smalto.learning.stats import Contribution
@@ -58,8 +59,9 @@ def step(
         coded = code_rows(samples.signals, prepared, start, n_threads)
         codes = coded.codes.as_csr(k)
         new = Contribution.of(
-            coded, filled(samples.signals, codes, state.D), k, coder.penalty(codes),
-            samples.weights, filled=samples.signals.missing is not None,
+            coded, filled(samples.signals, codes, state.D), k,
+            penalties(coder, codes, samples.signals.groups), samples.weights,
+            filled=samples.signals.missing is not None,
         )  # fmt: skip
         state.learner.learn_from(state, new, samples.numbers, n_threads)
         state.last_used[new.uses > 0] = state.samples + n_new
@@ -69,7 +71,9 @@ def step(
         total_weight += samples.total_weight()
         nonzeros += len(coded.codes.indices)
         if promised is not None:
-            short += count_out_of_reach(promised, coded, state.D.dtype)
+            short += count_out_of_reach(
+                promised, coded, state.D.dtype, samples.signals.groups
+            )  # fmt: skip
         if nonzeros == 0 and state.step == 0:
             warn_if_all_zero(coder, samples.signals.X, state.D)
     # Atoms take some samples to follow a set that has moved: it waits for them.

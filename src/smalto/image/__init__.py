@@ -1,0 +1,17 @@
+"""Pictures: their patches as samples, and what dictionaries do for them."""
+
+from smalto.image.denoise import denoise
+from smalto.image.noise import estimate_noise
+from smalto.image.overlap import PatchAverage, reconstruct
+from smalto.image.patches import PatchSource
+from smalto.image.pictures import luminance, read_picture
+
+__all__ = [
+    "PatchAverage",
+    "PatchSource",
+    "denoise",
+    "estimate_noise",
+    "luminance",
+    "read_picture",
+    "reconstruct",
+]
