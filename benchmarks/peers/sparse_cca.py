@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers.common import Array, add_common, announce, blas_threads, machine, save, table
-from benchmarks.peers.pmd import pmd
+from benchmarks.pmd import pmd
 from smalto import SparseCCA
 
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the noise: the penalties of the baseline

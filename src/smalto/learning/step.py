@@ -25,6 +25,8 @@ from smalto.learning.state import Record, State
 from smalto.learning.stats import Contribution
 from smalto.threads import single_threaded_blas
 
+ADAPT_EVERY = 64  # samples between two moves of a set that adapts to a wanted density
+
 
 def is_power_of_two(number: int) -> bool:
     """Whether it is 1, 2, 4, 8, ..."""
@@ -74,7 +76,9 @@ def step(
             )  # fmt: skip
         if nonzeros == 0 and state.step == 0:
             warn_if_all_zero(coder, samples.signals.X, state.D)
-    if isinstance(state.constraint, Adaptive):
+    # Atoms take some samples to follow a set that has moved: it waits for them.
+    waited = (state.samples + n_new) // ADAPT_EVERY > state.samples // ADAPT_EVERY
+    if isinstance(state.constraint, Adaptive) and waited:
         state.constraint = state.constraint.adapted(state.D)
     state.learner.update(state, n_new, n_threads)
     state.samples += n_new
