@@ -28,7 +28,7 @@ LEARNERS = {
     "all": Online(32, memory="all", rho=0.0),
     "replace": Online(32, memory="replace"),
     "batch": Batch(),
-    "sgd": SGD(a=2000.0, b=2000.0, batch_size=32),
+    "sgd": SGD(a=60.0, b=2000.0, batch_size=32),
 }
 
 

@@ -10,9 +10,10 @@ import pytest
 from scipy import sparse
 from test_chunks import MAKERS, X
 
-from smalto import learn
+from smalto import DictionaryLearning, encode, learn
 from smalto.coders import Lasso
 from smalto.learners import Batch, Online
+from smalto.learning import OneByOne
 from smalto.sources import ChunkedSource, Order, Stream, as_source
 
 SETTINGS = {"coder": Lasso(0.5), "learner": Online(64), "random_state": 3}
@@ -166,7 +167,7 @@ def test_threads_end_with_the_run(tmp_path):
 def test_an_interpreter_ends_although_a_stream_hangs():
     program = """
 import numpy as np, threading
-from smalto import learn
+from smalto import DictionaryLearning, encode, learn
 from smalto.sources import Stream
 X = np.random.default_rng(0).standard_normal((3000, 5))
 def hanging(epoch):
@@ -192,3 +193,47 @@ def test_what_a_stream_cannot_do_is_said():
     state = learn(X, 10, **SETTINGS).state
     with pytest.raises(ValueError, match="made from 503 samples, this data is a stream"):
         learn(cut(X), 10, state=state)
+
+
+def test_one_by_one():
+    rows = X[:400].astype(np.float64)
+    model = OneByOne(10, Lasso(0.5), learner=Online(64), init=FIRST, random_state=0)
+    with pytest.raises(ValueError, match="nothing has been learned yet"):
+        model.encode_one(rows[0])
+    records = [model.learn_one(row) for row in rows]
+    assert [i for i, record in enumerate(records) if record] == list(range(63, 400, 64))
+    assert model.flush().samples == 400
+    assert model.flush() is None
+    expected = learn(iter([rows]), 10, Lasso(0.5), learner=Online(64), init=FIRST, random_state=0)
+    np.testing.assert_array_equal(model.state.D, expected.D)
+    code = encode(rows[:1], expected.D, Lasso(0.5))
+    assert model.encode_one(rows[0]) == dict(zip(code.indices, code.data, strict=True))
+    # Mappings are taken by the names of the features, and a state goes on.
+    named = OneByOne(10, Lasso(0.5), learner=Online(64), init=FIRST, random_state=0)
+    for row in rows[:192]:
+        named.learn_one(dict(zip("fedcba", row[::-1], strict=True)))
+    again = OneByOne(10, state=named.state)
+    for row in rows[192:]:
+        again.learn_one(row)
+    again.flush()
+    np.testing.assert_array_equal(again.state.D, expected.D)
+    for bad, message in [
+        ({"a": 1.0}, "has the features"), (rows[:2], "must be a vector"), (rows[0, :3], "3 features"),
+        (np.full(6, np.nan), "finite"), ("text", "vector of finite numbers"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            named.learn_one(bad)
+
+
+def test_the_estimator_learns_from_files_and_streams(tmp_path):
+    settings = {"coder": Lasso(0.5), "learner": Online(64), "random_state": 3}
+    expected = DictionaryLearning(10, **settings).fit(X).components_
+    for make in MAKERS[:4]:
+        model = DictionaryLearning(10, **settings).fit(make(tmp_path))
+        np.testing.assert_array_equal(model.components_, expected)
+        assert model.n_features_in_ == 6
+        assert model.transform(X[:5]).shape == (5, 10)
+    model = DictionaryLearning(10, **settings).fit(cut(X))
+    assert (model.n_features_in_, model.state_.samples) == (6, len(X))
+    with pytest.raises(ValueError, match="none of the files"):
+        DictionaryLearning(10).fit("no such thing")

@@ -9,12 +9,23 @@ from smalto.coders import encode, lasso_path
 from smalto.learning import Model, Result, State, learn
 
 if TYPE_CHECKING:
-    from smalto.estimators import NMF, DictionaryLearning
+    from smalto.estimators import NMF, DictionaryLearning, SparseCCA, SparsePCA
 
 __version__ = "0.1.0"
-__all__ = ["NMF", "DictionaryLearning", "Model", "Result", "State", "encode", "lasso_path", "learn"]
+__all__ = [
+    "NMF",
+    "DictionaryLearning",
+    "Model",
+    "Result",
+    "SparseCCA",
+    "SparsePCA",
+    "State",
+    "encode",
+    "lasso_path",
+    "learn",
+]
 
-_ESTIMATORS = {"NMF", "DictionaryLearning"}
+_ESTIMATORS = {"NMF", "DictionaryLearning", "SparseCCA", "SparsePCA"}
 _MODULES = {"datasets", "estimators", "image", "learners", "plot", "projections", "sources"}
 
 

@@ -5,6 +5,8 @@ from smalto.coders.bridge import Bridge
 from smalto.coders.certificates import duality_gap
 from smalto.coders.constrained import ErrorBound, L1Ball
 from smalto.coders.encoding import Info, encode
+from smalto.coders.joint_lasso import JointLasso
+from smalto.coders.joint_omp import JointOMP
 from smalto.coders.lasso import Lasso
 from smalto.coders.omp import L0, OMP
 from smalto.coders.path import Path, lasso_path
@@ -17,6 +19,8 @@ __all__ = [
     "Coder",
     "ErrorBound",
     "Info",
+    "JointLasso",
+    "JointOMP",
     "L1Ball",
     "Lasso",
     "Path",

@@ -163,6 +163,17 @@ class Joint(Protocol):
     def shares(self) -> str:
         """What the signals of a group have in common."""
 
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
+        """ψ of each row of a CSR array of codes: an equal share of its group's ψ.
+
+        Rows groups[g] to groups[g + 1] are a group; by default all rows are one.
+        """
+
+
+def penalties(coder: Coder, codes: Any, groups: Array | None) -> Array:
+    """ψ of each row of a CSR array of codes; in a group, an equal share of it."""
+    return coder.penalty(codes, groups) if isinstance(coder, Joint) else coder.penalty(codes)
+
 
 PADDING = 16  # numbers in a vector of float32
 

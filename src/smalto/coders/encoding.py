@@ -27,6 +27,7 @@ from smalto.coders.base import (
     Reaching,
     Solver,
     check_coder,
+    penalties,
     stack,
 )
 from smalto.coders.certificates import gaps
@@ -149,7 +150,7 @@ def encode_signals(
     eps = coder.promised() if isinstance(coder, Reaching) else None
     coded = code_rows(signals, prepared, start, n_threads, numbered=True, measured=eps is not None)
     if eps is not None:
-        warn_if_out_of_reach(eps, coded, D.dtype)
+        warn_if_out_of_reach(eps, coded, D.dtype, signals.groups)
     codes, rounds, gap = coded.codes, coded.rounds, None
     if certified:
         gap = gaps(signals, D, codes.as_csr(len(D)), coder)
@@ -325,9 +326,10 @@ def mean_cost(signals: Signals, D: Array, coder: Coder, n_threads: int) -> float
     prepared = prepare(D, coder, n_threads)
     total, n = 0.0, len(signals)
     for rows in blocks(n, signals.groups):
-        coded = code_rows(signals.part(rows), prepared, None, n_threads)
+        part = signals.part(rows)
+        coded = code_rows(part, prepared, None, n_threads)
         total += float(coded.fit.sum())
-        total += float(coder.penalty(coded.codes.as_csr(len(D))).sum())
+        total += float(penalties(coder, coded.codes.as_csr(len(D)), part.groups).sum())
     return total / n
 
 
@@ -365,19 +367,25 @@ def warn_if_all_zero(coder: Coder, X: Rows, D: Array) -> None:
         warnings.warn(message, UserWarning, stacklevel=3)
 
 
-def count_out_of_reach(eps: Any, coded: Coded, dtype: np.dtype[Any]) -> int:
-    """For how many signals no code over the dictionary was found within the bound."""
+def count_out_of_reach(
+    eps: Any, coded: Coded, dtype: np.dtype[Any], groups: Array | None = None
+) -> int:
+    """For how many signals, or groups, no code over the dictionary was found within the bound."""
     rounding = 1e-5 if dtype == np.float32 else 1e-10
-    bound = np.asarray(eps, np.float64) + rounding * coded.norms
-    return int(np.count_nonzero(2.0 * coded.fit > bound))
+    errors = 2.0 * coded.fit - rounding * coded.norms
+    if groups is not None:
+        errors = np.add.reduceat(errors, groups[:-1]) / np.diff(groups) if len(errors) else errors
+    return int(np.count_nonzero(errors > np.asarray(eps, np.float64)))
 
 
-def warn_if_out_of_reach(eps: Any, coded: Coded, dtype: np.dtype[Any]) -> None:
-    """Say how many signals have a code whose error is not within the bound."""
-    count = count_out_of_reach(eps, coded, dtype)
+def warn_if_out_of_reach(
+    eps: Any, coded: Coded, dtype: np.dtype[Any], groups: Array | None = None
+) -> None:
+    """Say how many signals, or groups, have codes whose error is not within the bound."""
+    count = count_out_of_reach(eps, coded, dtype, groups)
     if count:
+        total = f"{len(coded.fit)} signals" if groups is None else f"{len(groups) - 1} groups"
         message = (
-            f"eps is out of reach for {count} of {len(coded.fit)} signals: their codes are those "
-            "of least squares"
+            f"eps is out of reach for {count} of {total}: their codes are those of least squares"
         )
         warnings.warn(message, UserWarning, stacklevel=4)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +26,7 @@ from smalto.coders.encoding import encode_signals, mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint
+from smalto.estimators.base import all_or_nothing
 from smalto.learning.begin import begin
 from smalto.learning.continuation import Continuation
 from smalto.learning.learner import Learner
@@ -36,10 +36,11 @@ from smalto.learning.replacement import Replacement
 from smalto.learning.samples import as_sample_set
 from smalto.learning.state import Record, State
 from smalto.learning.step import step_on
+from smalto.sources import as_source, lies_elsewhere
 from smalto.threads import resolve_threads, single_threaded_blas
 
 
-def _takes_a_stream(model: DictionaryLearning) -> bool:
+def takes_a_stream(model: DictionaryLearning) -> bool:
     """Whether `partial_fit` has a meaning; the reason is the cause of the AttributeError."""
     learner = model.learner
     if isinstance(learner, Online) and learner.memory == "replace":
@@ -185,9 +186,10 @@ class DictionaryLearning(
 
         Parameters
         ----------
-        X : array, memory map, CSR array or data frame (n, m)
-            Training samples, one per row, at least as many as atoms. float32 is learned from
-            in float32, everything else in float64. Only what an update draws is copied.
+        X : array, memory map, CSR array, data frame, file or stream
+            Training samples, one per row, at least as many as atoms; whatever `smalto.learn`
+            learns from. float32 is learned from in float32, everything else in float64. Only
+            what an update draws is copied. A Dask array is learned from on its cluster.
         y : ignored
         sample_weight : array (n,), optional
             Weights of the samples in the cost, at least zero.
@@ -207,10 +209,10 @@ class DictionaryLearning(
         self
         """
         self._check_settings()
-        coder, constraint, learner = self._problem()
-        with _all_or_nothing(self):
+        with all_or_nothing(self):
             X = self._rows(X, reset=True)
             source = self._source(X)
+            coder, constraint, learner = self._problem()
             if validation is not None:
                 validation = self._signals(as_rows("validation", validation))
             result = learn(
@@ -219,7 +221,7 @@ class DictionaryLearning(
                 coder,
                 constraint,
                 learner,
-                init=self._first_atoms(X),
+                init=self._first_atoms(source),
                 n_epochs=self.n_epochs,
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
@@ -240,7 +242,7 @@ class DictionaryLearning(
             self._set_result(result.state, result.history, X)
         return self
 
-    @available_if(_takes_a_stream)  # type: ignore[untyped-decorator]
+    @available_if(takes_a_stream)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: Any,
@@ -273,11 +275,11 @@ class DictionaryLearning(
         first = not hasattr(self, "state_")
         if not first:
             self._refuse_changes()
-        with _all_or_nothing(self), single_threaded_blas():
+        with all_or_nothing(self), single_threaded_blas():
             X = self._rows(X, reset=first)
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
-            coder, constraint, learner = self._problem()
             batch = self._batch(X, None if first else self.state_)
+            coder, constraint, learner = self._problem()
             samples = as_sample_set(
                 batch, mask, self.missing, sample_weight, groups, coder or Lasso()
             )
@@ -373,6 +375,10 @@ class DictionaryLearning(
 
     def _rows(self, X: Any, *, reset: bool) -> Rows:
         """X as scikit-learn wants it checked, but neither copied nor read: that comes later."""
+        if reset and lies_elsewhere(X):
+            source = as_source(X, nan=self.missing == "nan")
+            self.n_features_in_ = source.n_features
+            return source
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             validate_data(self, X.data, reset=reset, skip_check_array=True)
             return X
@@ -387,13 +393,13 @@ class DictionaryLearning(
         """The coder, the constraint and the learner that the settings ask for."""
         return self.coder, self.constraint, self.learner
 
-    def _first_atoms(self, X: Rows) -> Any:
-        """The first dictionary, or None for samples."""
-        return self.init
-
     def _source(self, X: Rows) -> Any:
         """What `fit` learns from: the rows as they are."""
         return X
+
+    def _first_atoms(self, data: Any) -> Any:
+        """The first dictionary, from what is learned from; None: samples."""
+        return self.init
 
     def _batch(self, X: Rows, state: State | None) -> Rows:
         """What `partial_fit` learns from; the state is what came before, if anything did."""
@@ -440,15 +446,3 @@ class DictionaryLearning(
                     f"cannot change it, fit begins afresh"
                 )
                 raise ValueError(message)
-
-
-@contextmanager
-def _all_or_nothing(model: Any) -> Iterator[None]:
-    """Give a model that fails to learn back the attributes it had."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise

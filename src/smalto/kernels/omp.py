@@ -50,7 +50,7 @@ COARSE = 1e-5  # share of ‖x‖² that an atom must gain for it to be chosen i
 
 
 @kernel
-def _first_above(score, threshold, width):
+def first_above(score, threshold, width):
     """The first atom with a score above the threshold (ties within rounding: the first)."""
     bound = splat(threshold)
     for block in range(0, width, lanes(score)):
@@ -171,7 +171,7 @@ def _pursue(G, width, q, start, fast_G, fast_q, fast_start, norm, limit, eps, ga
     while s < limit and error > eps and top > gain:
         if s == capacity(work, atoms):
             return -1
-        j = _first_above(score, top * near, width)
+        j = first_above(score, top * near, width)
         out = look_ahead and not left[j] > least[j]  # it depends on the active atoms
         left[j] = np.inf
         if out or not append(G, width, work, atoms, s, j, np.float64(q[start + j]), tolerance):

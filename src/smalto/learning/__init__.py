@@ -7,6 +7,7 @@ from smalto.learning.continuation import Continuation
 from smalto.learning.learner import Learner
 from smalto.learning.loop import Callback, Result, learn
 from smalto.learning.model import Model
+from smalto.learning.one_by_one import OneByOne
 from smalto.learning.online import Online
 from smalto.learning.replacement import Replacement
 from smalto.learning.settings import register
@@ -23,6 +24,7 @@ __all__ = [
     "EarlyStopping",
     "Learner",
     "Model",
+    "OneByOne",
     "Online",
     "Progress",
     "Record",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from smalto.coders.base import Reaching
+from smalto.coders.base import Reaching, penalties
 from smalto.coders.encoding import (
     code_rows,
     count_out_of_reach,
@@ -57,8 +57,9 @@ def step(
         coded = code_rows(samples.signals, prepared, start, n_threads)
         codes = coded.codes.as_csr(k)
         new = Contribution.of(
-            coded, filled(samples.signals, codes, state.D), k, coder.penalty(codes),
-            samples.weights, filled=samples.signals.missing is not None,
+            coded, filled(samples.signals, codes, state.D), k,
+            penalties(coder, codes, samples.signals.groups), samples.weights,
+            filled=samples.signals.missing is not None,
         )  # fmt: skip
         state.learner.learn_from(state, new, samples.numbers, n_threads)
         state.last_used[new.uses > 0] = state.samples + n_new
@@ -68,7 +69,9 @@ def step(
         total_weight += samples.total_weight()
         nonzeros += len(coded.codes.indices)
         if promised is not None:
-            short += count_out_of_reach(promised, coded, state.D.dtype)
+            short += count_out_of_reach(
+                promised, coded, state.D.dtype, samples.signals.groups
+            )  # fmt: skip
         if nonzeros == 0 and state.step == 0:
             warn_if_all_zero(coder, samples.signals.X, state.D)
     if isinstance(state.constraint, Adaptive):

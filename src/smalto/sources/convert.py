@@ -71,11 +71,18 @@ def _converted(X: Any, nan: bool, buffer_rows: int | None) -> Source | Stream:
     return ArraySource.of(X, nan=nan)
 
 
+def lies_elsewhere(X: Any) -> bool:
+    """Whether it is a source or becomes one that is read as needed: not a table in memory."""
+    if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
+        return not isinstance(X, np.memmap) and _yields_batches(X)
+    return isinstance(X, str | Path | Source | Stream | Sliceable) or _yields_batches(X)
+
+
 def _yields_batches(X: Any) -> bool:
     """Whether it is to be iterated, and is no table: nested lists, a data frame."""
     if isinstance(X, list | tuple):
         return len(X) > 0 and getattr(X[0], "ndim", 0) == 2
-    if isinstance(X, type):
+    if isinstance(X, type | np.ndarray) or sparse.issparse(X):
         return False
     return callable(X) or (isinstance(X, Iterable) and not _is_table(X))
 
