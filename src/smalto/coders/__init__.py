@@ -1,6 +1,7 @@
 """Coders: the sparse coding problems, and the one door to solving them."""
 
 from smalto.coders.base import Coder
+from smalto.coders.bridge import Bridge
 from smalto.coders.certificates import duality_gap
 from smalto.coders.constrained import ErrorBound, L1Ball
 from smalto.coders.encoding import Info, encode
@@ -14,6 +15,7 @@ from smalto.coders.ridge import Ridge
 __all__ = [
     "L0",
     "OMP",
+    "Bridge",
     "Coder",
     "ErrorBound",
     "Info",

@@ -16,9 +16,10 @@ from smalto.coders.encoding import (
     warn_if_all_zero,
 )
 from smalto.constraints import Adaptive, density
-from smalto.learning.atoms import Replacement, remember_worst, replace_atoms
+from smalto.learning.atoms import remember_worst, replace_atoms
 from smalto.learning.continuation import Continuation
 from smalto.learning.interrupts import deferred_interrupt
+from smalto.learning.replacement import Replacement
 from smalto.learning.samples import Samples, filled
 from smalto.learning.state import Record, State
 from smalto.learning.stats import Contribution

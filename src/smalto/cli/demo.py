@@ -1,36 +1,32 @@
-"""The command ``smalto``: what version it is, and a demonstration that leaves pictures."""
+"""``smalto demo``: a demonstration that leaves pictures."""
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Self
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from smalto import __version__
 from smalto.checks import Array
-from smalto.learning.state import Record, State
-
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="Learn the atoms of which data can be composed, a few at a time.",
+from smalto.cli.common import (
+    INTERRUPTED,
+    Bar,
+    fail,
+    need_matplotlib,
+    say_if_compiling,
+    write_figure,
 )
+from smalto.learning.state import Record
 
 N_TRAIN, N_TEST = 60_000, 3_000
 MIN_CONTRAST = 0.03  # leaves out blurred backgrounds and sky: there is only noise to be learned
 TILE = 48  # every fifth tile of the photograph is held out
 NAMES = ("dictionary.png", "cost.png")
-INTERRUPTED = 130
 
 
 class Photo(StrEnum):
@@ -40,25 +36,6 @@ class Photo(StrEnum):
     china = "china"
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"smalto {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _smalto(
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Show the version and exit.", is_eager=True, callback=_show_version
-        ),
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for the pictures.")] = Path("smalto-demo"),
     photo: Annotated[Photo, typer.Option(help="The photograph to learn from.")] = Photo.flower,
@@ -75,18 +52,17 @@ def demo(
 
     Ctrl-C ends the learning early; the pictures of what was learned so far are written still.
     """
-    if importlib.util.find_spec("matplotlib") is None:
-        _fail('the pictures need matplotlib: pip install "smalto[plot]"')
+    need_matplotlib()
     paths = [out / name for name in NAMES]
     existing = [str(path) for path in paths if path.exists()]
     if existing and not force:
-        _fail(f"{' and '.join(existing)} already there: give --force, or another folder with --out")
+        fail(f"{' and '.join(existing)} already there: give --force, or another folder with --out")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        _fail(f"no pictures can be written to {out}: {error.strerror or error}")
+        fail(f"no pictures can be written to {out}: {error.strerror or error}")
     if not os.access(out, os.W_OK):
-        _fail(f"no pictures can be written to {out}: it is read-only")
+        fail(f"no pictures can be written to {out}: it is read-only")
 
     from smalto import encode, learn
     from smalto.coders import Lasso
@@ -99,11 +75,11 @@ def demo(
         f"{photo.value}: {len(train):,} patches of {patch} x {patch} RGB to learn from, "
         f"{len(test):,} from other parts of the photograph to test on"
     )
-    with _say_if_compiling():
+    with say_if_compiling():
         warm = learn(train, atoms, coder, max_steps=2, **settings)
     if warm.stopped == "interrupt":
         raise typer.Exit(INTERRUPTED)
-    with _Bar(seconds) as bar:
+    with Bar(seconds=seconds) as bar:
         result = learn(
             train,
             atoms,
@@ -121,7 +97,7 @@ def demo(
     use = np.bincount(codes.indices, weights=np.abs(codes.data), minlength=atoms)
     tiles = dictionary_mosaic(result.D, (patch, patch, 3), order=np.argsort(-use, kind="stable"))
     for path, axes in zip(paths, (tiles, _curve(result.history, costs[0])), strict=True):
-        _write(axes.figure, path)
+        write_figure(path, axes)
     typer.echo(
         f"{atoms} atoms learned in {last.seconds:.1f} s, "
         f"{last.samples / last.seconds:,.0f} patches per second\n"
@@ -133,16 +109,6 @@ def demo(
         raise typer.Exit(INTERRUPTED)
     other = Photo.china if photo is Photo.flower else Photo.flower
     typer.echo(f"try next: smalto demo --photo {other.value} --patch 12 --out smalto-{other.value}")
-
-
-def main() -> None:
-    """Run the command."""
-    app(prog_name="smalto")
-
-
-def _fail(message: str) -> NoReturn:
-    typer.echo(f"smalto demo: {message}", err=True)
-    raise typer.Exit(1)
 
 
 def _patches(photo: Photo, patch: int, seed: int) -> tuple[Array, Array]:
@@ -186,60 +152,3 @@ def _curve(history: Sequence[Record], before: float) -> Any:
 def _milestones() -> Sequence[int]:
     """At which steps to look at the test cost: at each one first, then ever an eighth later."""
     return sorted({round(1.125**i) for i in range(160)})
-
-
-def _write(figure: Any, path: Path) -> None:
-    """Write all of a picture or nothing."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        figure.savefig(part, format="png")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-@contextmanager
-def _say_if_compiling() -> Iterator[None]:
-    """Say it once when a kernel is not in the cache and has to be compiled."""
-    from numba.core import event
-
-    class Listener(event.Listener):  # type: ignore[misc]
-        said = False
-
-        def on_start(self, event: Any) -> None:
-            if not self.said:
-                self.said = True
-                typer.echo("compiling kernels (first run only)")
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    with event.install_listener("numba:compile", Listener()):
-        yield
-
-
-class _Bar:
-    """A bar of the seconds spent learning, with the cost as it falls."""
-
-    def __init__(self, seconds: float) -> None:
-        from tqdm import tqdm
-
-        self.seconds = seconds
-        self.bar = tqdm(
-            total=seconds,
-            desc="learning",
-            bar_format="{desc} {bar} {n:.1f}/{total:.0f} s{postfix}",
-            dynamic_ncols=True,
-        )
-
-    def __call__(self, state: State, record: Record) -> None:
-        if record.test_cost is not None:
-            text = f"cost {record.test_cost:.4f}, {record.samples:,} patches"
-            self.bar.set_postfix_str(text, refresh=False)
-        self.bar.update(min(record.seconds, self.seconds) - self.bar.n)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bar.close()
