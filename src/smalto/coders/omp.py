@@ -14,8 +14,7 @@ from smalto.coders.base import Chunk, Coder, Codes, Solver
 from smalto.coders.own_gram import lazy_gram
 from smalto.coders.per_signal import as_setting, check_length, of_rows
 from smalto.kernels.active import make_active_set
-from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64
-from smalto.kernels.omp import make_state, omp_rows, set_norms
+from smalto.kernels.omp import make_state, omp_rows
 
 
 @dataclass(frozen=True)
@@ -192,7 +191,6 @@ class _Greedy:
         self.G = G.reshape(-1)
         self.fast = self.G.astype(np.float32, copy=False)
         self.positive, self.look_ahead = positive, look_ahead
-        self.tolerance = DEPENDENT_32 if G.dtype == np.float32 else DEPENDENT_64
         self.norms = np.ascontiguousarray(np.diagonal(G))
 
     def solve(self, chunk: Chunk, limits: Array, eps: Array, gain: float) -> Codes:
@@ -212,16 +210,14 @@ class _Greedy:
         while True:
             work, atoms = make_active_set(room)
             state, weights = make_state(room, width, dtype), np.empty(room, dtype)
-            set_norms(own, self.tolerance, state)
             fast_state, fast_weights = state, weights
             if fast_G is not G:
                 fast_state = make_state(room, width, fast_q.dtype)
                 fast_weights = np.empty(room, np.float32)
-                set_norms(own, DEPENDENT_32, fast_state)
             row = omp_rows(
                 lazy, G, fast_G, Q, row, chunk.norms, limits, eps, gain, self.positive,
                 self.look_ahead, own, work, atoms, used, state, weights, fast_state, fast_weights,
-                fast_q, self.tolerance, DEPENDENT_32, indptr, indices, values, chunk.rounds,
+                fast_q, indptr, indices, values, chunk.rounds,
             )  # fmt: skip
             if row == n:
                 return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])

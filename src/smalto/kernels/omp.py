@@ -25,7 +25,7 @@ import numpy as np
 
 from smalto.kernels.active import CODE, INVERSE, LANES, SIGN, TARGET, append, capacity, largest
 from smalto.kernels.jit import kernel
-from smalto.kernels.lasso import walk
+from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64, walk
 from smalto.kernels.lazy_gram import begin_signal, make_row, squared_norms
 from smalto.kernels.simd import (
     above,
@@ -44,10 +44,9 @@ from smalto.kernels.simd import (
 COARSE = 1e-5  # share of ‖x‖² that an atom must gain for it to be chosen in float32
 
 # What is known of all atoms is one flat array of rows that lie `stride` apart: c, what is left,
-# the scores; their squared norms (infinite for zero atoms), what must be left of each for it to
-# join; then the h of the active ones. A stride that is a power of two would put all of them
-# into one corner of the cache.
-_C, _LEFT, _SCORE, OWN, LEAST, _H = range(6)
+# the scores; their squared norms (infinite for zero atoms); then the h of the active ones. A stride
+# that is a power of two would put all of them into one corner of the cache.
+_C, _LEFT, _SCORE, _OWN, _H = range(5)
 
 # Why a pursuit has ended: the number of atoms or the error is as wanted, nothing gains enough, it
 # takes more precision to go on, there is no room.
@@ -68,14 +67,22 @@ def _stride(width, state):
 
 
 @kernel
-def set_norms(norms, tolerance, state):
-    """Write the squared norms of the atoms, and which share of them must be left."""
+def _dependent(array):
+    """The share of an atom's squared norm below which what is left of it may be rounding."""
+    return DEPENDENT_64 if array.itemsize == 8 else DEPENDENT_32
+
+
+@kernel
+def set_norms(norms, state):
+    """Write the squared norms of the atoms; returns the smallest, zero atoms aside."""
     width = norms.size
-    own, least = OWN * _stride(width, state), LEAST * _stride(width, state)
+    own = _OWN * _stride(width, state)
+    smallest = np.inf
     for j in range(width):
         norm = norms[j] if norms[j] > 0.0 else np.inf
         state[own + j] = norm
-        state[least + j] = tolerance * norm
+        smallest = min(smallest, norm)
+    return smallest
 
 
 @kernel
@@ -96,7 +103,7 @@ def _start(q, start, width, positive, state):
     none = zero(state)
     top = none
     for j in range(0, width, lanes(state)):
-        v, norm = load(q, start + j), load(state, OWN * stride + j)
+        v, norm = load(q, start + j), load(state, _OWN * stride + j)
         store(state, _C * stride + j, v)
         store(state, _LEFT * stride + j, norm)
         v = vmax(v, none) if positive else v
@@ -123,13 +130,13 @@ def _enter(width, j, s, look_ahead, state, weights):
 
 
 @kernel
-def _update(h, by, j, stride, positive, look_ahead, state):
+def _update(h, by, j, stride, positive, look_ahead, least, state):
     """One vector of c, of what is left, and of the scores, which it returns."""
     v = fma(by, h, load(state, _C * stride + j))
     store(state, _C * stride + j, v)
     norm = load(state, _LEFT * stride + j)
     if look_ahead:
-        norm = vmax(norm - h * h, load(state, LEAST * stride + j))
+        norm = vmax(norm - h * h, least)
         store(state, _LEFT * stride + j, norm)
     v = vmax(v, zero(state)) if positive else v
     v = ratio(v * v, norm)
@@ -138,7 +145,7 @@ def _update(h, by, j, stride, positive, look_ahead, state):
 
 
 @kernel
-def _advance(G, width, j, s, outside, positive, look_ahead, state, weights):
+def _advance(G, width, j, s, outside, positive, look_ahead, least, state, weights):
     """Atom j has joined s others: write h_s, bring c, what is left, and scores up to date.
 
     Returns the largest score. Four vectors at a time, so that sums stay in registers.
@@ -147,6 +154,7 @@ def _advance(G, width, j, s, outside, positive, look_ahead, state, weights):
     g, new = j * width, (_H + s) * stride
     by = 1.0 / np.sqrt(outside)
     scale, by = splat(state.dtype.type(by)), splat(state.dtype.type(-state[j] * by))
+    least = splat(state.dtype.type(least))
     top = zero(state)
     b = 0
     while b + 4 * step <= width:
@@ -166,10 +174,10 @@ def _advance(G, width, j, s, outside, positive, look_ahead, state, weights):
         store(state, o + step, h1)
         store(state, o + 2 * step, h2)
         store(state, o + 3 * step, h3)
-        v0 = _update(h0, by, b, stride, positive, look_ahead, state)
-        v1 = _update(h1, by, b + step, stride, positive, look_ahead, state)
-        v2 = _update(h2, by, b + 2 * step, stride, positive, look_ahead, state)
-        v3 = _update(h3, by, b + 3 * step, stride, positive, look_ahead, state)
+        v0 = _update(h0, by, b, stride, positive, look_ahead, least, state)
+        v1 = _update(h1, by, b + step, stride, positive, look_ahead, least, state)
+        v2 = _update(h2, by, b + 2 * step, stride, positive, look_ahead, least, state)
+        v3 = _update(h3, by, b + 3 * step, stride, positive, look_ahead, least, state)
         top = vmax(top, vmax(vmax(v0, v1), vmax(v2, v3)))
         b += 4 * step
     while b < width:
@@ -178,20 +186,20 @@ def _advance(G, width, j, s, outside, positive, look_ahead, state, weights):
             h0 = fma(splat(weights[i]), load(state, (_H + i) * stride + b), h0)
         h0 = h0 * scale
         store(state, new + b, h0)
-        top = vmax(top, _update(h0, by, b, stride, positive, look_ahead, state))
+        top = vmax(top, _update(h0, by, b, stride, positive, look_ahead, least, state))
         b += step
     return hmax(top)
 
 
 @kernel
-def _replay(G, width, q, start, positive, look_ahead, work, atoms, s, state, weights):
+def _replay(G, width, q, start, positive, look_ahead, least, work, atoms, s, state, weights):
     """All of it afresh, for the active atoms; returns the largest score."""
     top = _start(q, start, width, positive, state)
     for i in range(s):
         outside = _enter(width, atoms[i], i, look_ahead, state, weights)
         if not positive:
             _keep(work, atoms, i, state[atoms[i]], outside, weights)
-        top = _advance(G, width, atoms[i], i, outside, positive, look_ahead, state, weights)
+        top = _advance(G, width, atoms[i], i, outside, positive, look_ahead, least, state, weights)
     return top
 
 
@@ -209,8 +217,8 @@ def _keep(work, atoms, s, c, outside, weights):
 
 @kernel
 def _pursue(lazy, G, width, q, start, fast_G, fast_q, fast_start, norm, limit, eps, gain, positive,
-            look_ahead, work, atoms, s, used, state, weights, tolerance, rounds, row):  # fmt: skip
-    """Let atoms join the s active ones until a limit stops it; their number, and why it ended.
+            look_ahead, smallest, work, atoms, s, used, state, weights, rounds, row):  # fmt: skip
+    """Let atoms join the s active ones until a limit stops it; (s, why it ended, best score).
 
     Limits are the number of atoms, the error eps, and the least that an atom must gain. The
     choice reads ``fast_G`` and ``fast_q``; G and q are the exact ones.
@@ -218,26 +226,28 @@ def _pursue(lazy, G, width, q, start, fast_G, fast_q, fast_start, norm, limit, e
     stride = _stride(width, state)
     code, sign = CODE * atoms.size, SIGN * atoms.size
     near = state.dtype.type(1.0 - 4.0 * np.finfo(state.dtype).eps)
-    top = _replay(fast_G, width, fast_q, fast_start, positive, look_ahead, work, atoms, s, state,
-                  weights)  # fmt: skip
+    share = _dependent(state)
+    least = share * smallest  # keeps rounding from making what is left negative
+    top = _replay(fast_G, width, fast_q, fast_start, positive, look_ahead, least, work, atoms, s,
+                  state, weights)  # fmt: skip
     error = norm
     for i in range(s):
         error -= work[i] * work[i]
     while s < limit and error > eps:
         if not top > gain:
-            return s, _SPENT
+            return s, _SPENT, np.float64(top)
         if s == capacity(work, atoms):
-            return s, _FULL
+            return s, _FULL, np.float64(top)
         j = _first_above(state, _SCORE * stride, width, top * near)
         if lazy is not None:
             make_row(lazy, j, G, fast_G)
         rounds[row] += 1
         outside = _enter(width, j, s, look_ahead, state, weights)
-        joins = outside > state[LEAST * stride + j]
+        joins = outside > share * state[_OWN * stride + j]
         if not joins and fast_G.itemsize != G.itemsize:
-            return s, _DOUBTFUL
+            return s, _DOUBTFUL, np.float64(top)
         if joins and positive:
-            joins = append(G, width, work, atoms, s, j, np.float64(q[start + j]), tolerance)
+            joins = append(G, width, work, atoms, s, j, np.float64(q[start + j]), _dependent(G))
         if not joins:  # it depends on the active atoms
             state[_SCORE * stride + j] = 0.0
             top = largest(state, _SCORE * stride, width, True)
@@ -257,16 +267,16 @@ def _pursue(lazy, G, width, q, start, fast_G, fast_q, fast_start, norm, limit, e
             for i in range(s):
                 error -= work[i] * work[i]
             if s < before:
-                top = _replay(fast_G, width, fast_q, fast_start, positive, look_ahead, work,
+                top = _replay(fast_G, width, fast_q, fast_start, positive, look_ahead, least, work,
                               atoms, s, state, weights)  # fmt: skip
                 if not used[j]:
                     state[_LEFT * stride + j], state[_SCORE * stride + j] = np.inf, 0.0
                     top = largest(state, _SCORE * stride, width, True)
                 continue
         if s < limit and error > eps:
-            top = _advance(fast_G, width, j, s - 1, outside, positive, look_ahead, state,
+            top = _advance(fast_G, width, j, s - 1, outside, positive, look_ahead, least, state,
                            weights)  # fmt: skip
-    return s, _DONE
+    return s, _DONE, np.float64(top)
 
 
 @kernel
@@ -283,7 +293,7 @@ def _solve(work, atoms, s):
 
 
 @kernel
-def _fit(G, width, q, start, norm, eps, work, atoms, s, tolerance):
+def _fit(G, width, q, start, norm, eps, work, atoms, s):
     """Least squares on the active atoms by elimination in float64, whatever chose them.
 
     Takes the atoms in their order, as long as they do not depend on those before and the error
@@ -302,7 +312,7 @@ def _fit(G, width, q, start, norm, eps, work, atoms, s, tolerance):
     row = base
     for i in range(s):
         outside = work[row + i]
-        if not outside > tolerance * G[atoms[i] * width + atoms[i]]:
+        if not outside > _dependent(G) * G[atoms[i] * width + atoms[i]]:
             count = i
             break
         inverse = 1.0 / outside
@@ -344,19 +354,20 @@ def _write(work, atoms, s, start, used, out_atoms, out_codes, position):
 
 @kernel
 def omp_rows(lazy, G, fast_G, Q, row, norms, limits, eps, gain, positive, look_ahead, own, work,
-             atoms, used, state, weights, fast_state, fast_weights, fast_q, tolerance,
-             fast_tolerance, out_ptr, out_atoms, out_codes, rounds):  # fmt: skip
+             atoms, used, state, weights, fast_state, fast_weights, fast_q, out_ptr, out_atoms,
+             out_codes, rounds):  # fmt: skip
     """Code the rows of Q from ``row`` on; returns the first row not done.
 
-    G and fast_G are flat; both are filled for each signal anew where there is a ``lazy`` (see
-    `lazy_gram.py`), and so is ``own``, the squared norms of the atoms. Without, both states have
-    them already. Stops early, to be called again, when the active set or the output has no
-    room left. ``rounds`` counts how often an atom was chosen.
+    G and fast_G are flat, ``own`` has the squared norms of the atoms; all are filled for each
+    signal anew where there is a ``lazy`` (see `lazy_gram.py`). Stops early, to be called again,
+    when the active set or the output has no room left. ``rounds`` counts choices of an atom.
     """
     n, width = Q.shape
     q = Q.reshape(-1)
     two_stages = fast_G.itemsize != G.itemsize
     unit = np.float64(np.finfo(state.dtype).eps)
+    smallest = set_norms(own, state)
+    set_norms(own, fast_state)
     while row < n:
         position = out_ptr[row]
         if position + capacity(work, atoms) > out_atoms.size:
@@ -366,32 +377,40 @@ def omp_rows(lazy, G, fast_G, Q, row, norms, limits, eps, gain, positive, look_a
         if lazy is not None:
             begin_signal(lazy, row)
             squared_norms(lazy, own)
-            set_norms(own, tolerance, state)
+            smallest = set_norms(own, state)
             if two_stages:
-                set_norms(own, fast_tolerance, fast_state)
-        s, end, fitted = 0, _DOUBTFUL, False
+                set_norms(own, fast_state)
+        s, end, finished = 0, _DONE, False
         if two_stages:
             for j in range(width):
                 fast_q[j] = q[start + j]
-            s, end = _pursue(lazy, G, width, q, start, fast_G, fast_q, 0, norm, limit, bound,
-                             max(1.001 * gain, COARSE * norm), positive, look_ahead, work, atoms,
-                             s, used, fast_state, fast_weights, tolerance, rounds, row)  # fmt: skip
-            if not positive and end != _FULL:
-                s, error = _fit(G, width, q, start, norm, bound, work, atoms, s, tolerance)
-                fitted = s == limit or error <= bound
-            elif positive:
-                fitted = end == _DONE
-        if not fitted and end != _FULL:
-            s, end = _pursue(lazy, G, width, q, start, G, q, start, norm, limit, bound,
-                             max(gain, (32.0 * unit) ** 2 * norm), positive, look_ahead, work,
-                             atoms, s, used, state, weights, tolerance, rounds, row)  # fmt: skip
+            s, end, top = _pursue(
+                lazy, G, width, q, start, fast_G, fast_q, 0, norm, limit, bound,
+                max(1.001 * gain, COARSE * norm), positive, look_ahead, smallest, work, atoms, s,
+                used, fast_state, fast_weights, rounds, row,
+            )  # fmt: skip
+            finished = end == _FULL or (
+                end == _SPENT and gain > COARSE * norm and top < 0.999 * gain
+            )
+            if positive:
+                finished |= end == _DONE
+            elif end != _FULL:
+                chosen = s
+                s, error = _fit(G, width, q, start, norm, bound, work, atoms, s)
+                finished = error <= bound or (s == chosen and (finished or s == limit))
+        if not finished:
+            s, end, _ = _pursue(
+                lazy, G, width, q, start, G, q, start, norm, limit, bound,
+                max(gain, (32.0 * unit) ** 2 * norm), positive, look_ahead, smallest, work, atoms,
+                s, used, state, weights, rounds, row,
+            )  # fmt: skip
             if not positive:
                 _solve(work, atoms, s)
         if end == _FULL:
             used[:] = False
             return row
-        _write(work, atoms, s, (TARGET if positive else CODE) * atoms.size, used, out_atoms,
-               out_codes, position)  # fmt: skip
+        code = (TARGET if positive else CODE) * atoms.size
+        _write(work, atoms, s, code, used, out_atoms, out_codes, position)
         out_ptr[row + 1] = position + s
         row += 1
     return row
