@@ -16,8 +16,8 @@ from smalto.coders.encoding import blocks, code_rows, mean_cost, prepare
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_signals, in_groups
 from smalto.constraints import Constraint, L2Ball, check_constraint
+from smalto.estimators.base import all_or_nothing
 from smalto.estimators.dictionary_learning import DictionaryLearning
-from smalto.estimators.dictionary_learning import _all_or_nothing as all_or_nothing
 from smalto.learning.alternating import alternate
 from smalto.learning.begin import as_seed, begin, sample_size
 from smalto.learning.feed import as_data
