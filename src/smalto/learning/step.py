@@ -22,6 +22,8 @@ from smalto.learning.samples import Samples
 from smalto.learning.state import Record, State
 from smalto.threads import single_threaded_blas
 
+ADAPT_EVERY = 64  # samples between two moves of a set that adapts to a wanted density
+
 
 def is_power_of_two(number: int) -> bool:
     """Whether it is 1, 2, 4, 8, ..."""
@@ -86,7 +88,9 @@ def take_in(
         total_weight += new.total_weight()
         nonzeros += part.nonzeros
         short += part.short
-    if isinstance(state.constraint, Adaptive):
+    # Atoms take some samples to follow a set that has moved: it waits for them.
+    waited = (state.samples + n_new) // ADAPT_EVERY > state.samples // ADAPT_EVERY
+    if isinstance(state.constraint, Adaptive) and waited:
         state.constraint = state.constraint.adapted(state.D)
     state.learner.update(state, n_new, n_threads)
     state.samples += n_new
