@@ -21,7 +21,7 @@ from smalto.sources import ChunkedSource, ChunkOrder, Order, RowOrder, as_set
 from smalto.sources.base import finite_rows
 from smalto.sources.chunked import even_starts
 
-TASK_ROWS = 1024  # samples that one task codes at most
+TASK_ROWS = 4096  # samples that one task codes at most
 BLOCK_BYTES = 8 << 20  # of a source that has no chunks of its own
 ATTEMPTS = 20  # how often work that was lost is given out again
 _LOST = (KilledWorker, FutureCancelledError, FuturesCancelledError, CommClosedError)
