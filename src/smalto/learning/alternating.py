@@ -22,6 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, as_floats
+from smalto.coders.base import Coder
 from smalto.coders.lasso import Lasso
 from smalto.constraints import Adaptive, Constraint, L2Ball, density, project_checked
 from smalto.kernels.nonnegative import PANEL, descend
@@ -175,24 +176,30 @@ def alternate(
     measure: Callable[[State], float | None],
     interrupted: Callable[[], bool],
     n_threads: int,
+    *,
+    sketches: bool,
 ) -> tuple[str, list[Record], float]:
     """Learn the dictionary of a state, whose coder is a non-negative lasso, from rows X.
 
     Works in place; the state's learner, which must be `Online`, can go on from there. Each
-    record goes through the ``callbacks``, a true result of which ends the run. Returns why it ended, the history, and ``Σ ‖x − αD‖²`` at the end.
+    record goes through the ``callbacks``, a true result of which ends the run. Without
+    ``sketches`` every iteration reads all of the data. Returns why it ended, the history, and
+    ``Σ ‖x − αD‖²`` at the end.
     """
     X = X if isinstance(X, np.memmap) else as_floats(X, state.D.dtype)
     history: list[Record] = []
     stopped = "epochs"
-    for rows, columns in stages(*state.D.shape, X.shape[0], state.constraint):
+    plan = stages(*state.D.shape, X.shape[0], state.constraint)
+    for rows, columns in plan if sketches else plan[-1:]:
         sketch = _Sketch.of(X, rows, columns, state.seed)
         here = state if columns == X.shape[1] else _on_columns(state, sketch)
         part = rows < X.shape[0] or here is not state
         gain, most = (STAGE_TOLERANCE, STAGE_ITERATIONS) if part else (tol, math.inf)
         codes = _Codes(sketch.read(), len(state.D), state.D.dtype)
-        calls = callbacks if here is state else ()
+        # Who watches sees whole atoms only.
+        calls, look = (callbacks, measure) if here is state else ((), _not_measured)
         stopped = _stage(
-            here, codes, limits, gain, most, calls, measure, interrupted, history, n_threads
+            here, codes, limits, gain, most, calls, look, interrupted, history, n_threads
         )
         if here is not state:
             state.D = _all_columns(here, codes, sketch, n_threads)
@@ -255,7 +262,7 @@ def _on_columns(state: State, sketch: _Sketch) -> State:
     D = np.ascontiguousarray(state.D[:, sketch.columns] * state.D.dtype.type(sketch.scale))
     for atom in D:
         state.constraint.project(atom)
-    return replace(state, D=D)
+    return replace(state, D=D, n_rows=None)  # no pass over its samples is an epoch
 
 
 def _all_columns(state: State, codes: _Codes, sketch: _Sketch, n_threads: int) -> Array:
@@ -277,7 +284,8 @@ def _stage(
     """Iterate on the samples of one stage; why it ended."""
     coder, constraint = _lasso(state), state.constraint
     atoms = _Atoms(state.D.copy(), state.D.copy(), constraint, is_free(coder, constraint))
-    momentum, before, best = _Momentum(), np.inf, []
+    momentum, before = _Momentum(), math.inf
+    best: list[float] = []
     rng = np.random.default_rng([state.seed, state.step])
     rounding = 0.5 * codes.squares * float(np.finfo(state.D.dtype).eps)
     for iteration in itertools.count():
@@ -315,19 +323,22 @@ def _stage(
         state.epoch += codes.n == state.n_rows
         state.seconds += time.perf_counter() - clock
         history.append(_record(state, cost / codes.n, coder, codes, replaced, measure(state)))
-        if any([callback(state, history[-1]) for callback in callbacks]):
+        if any(callback(state, history[-1]) for callback in callbacks):
             return "callback"
         if interrupted():
             return "interrupt"
         if (reached := limits.reached(state)) is not None:
             return reached
-        if len(best) > WINDOW and (
-            best[-1] <= rounding or best[-WINDOW - 1] - best[-1] < tol * best[-1]
+        if (
+            settled
+            and len(best) > WINDOW
+            and (best[-1] <= rounding or best[-WINDOW - 1] - best[-1] < tol * best[-1])
         ):
             return "tol"
         if iteration + 1 >= most:
             return "stage"
-    raise AssertionError("unreachable")
+    msg = "unreachable"
+    raise AssertionError(msg)
 
 
 def _finish(state: State, codes: _Codes, n_threads: int) -> float:
@@ -349,7 +360,8 @@ def _finish(state: State, codes: _Codes, n_threads: int) -> float:
     state.measure_surrogate()
     if sparse.issparse(codes.X):
         wide = state.D.astype(np.float64)
-        return max(0.0, codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T))
+        left = codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T)
+        return max(0.0, float(left))
     parts = np.zeros(codes.groups)
 
     def task(group: int) -> None:
@@ -361,9 +373,15 @@ def _finish(state: State, codes: _Codes, n_threads: int) -> float:
     return float(parts.sum())
 
 
-def is_free(coder: Lasso, constraint: Constraint) -> bool:
+def is_free(coder: Coder, constraint: Constraint) -> bool:
     """Whether the length of an atom does not matter: what it lacks, its codes make up for."""
-    return not coder.lam and not coder.ridge and constraint == L2Ball(positive=True)
+    if not isinstance(coder, Lasso) or coder.nonzeros is not None:
+        return False
+    return coder.lam == 0.0 and coder.ridge == 0.0 and constraint == L2Ball(positive=True)
+
+
+def _not_measured(state: State) -> float | None:
+    return None
 
 
 def _lasso(state: State) -> Lasso:
