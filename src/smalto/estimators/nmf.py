@@ -25,9 +25,10 @@ from smalto.constraints import (
 )
 from smalto.estimators.base import all_or_nothing
 from smalto.estimators.dictionary_learning import DictionaryLearning
-from smalto.learning.alternating import alternate, is_free, stages
+from smalto.learning.alternating import alternate, stages
 from smalto.learning.begin import as_seed, begin, sample_size
 from smalto.learning.feed import as_data
+from smalto.learning.halves import is_free
 from smalto.learning.interrupts import deferred_interrupt
 from smalto.learning.learner import Learner
 from smalto.learning.limits import Limits, schedule
