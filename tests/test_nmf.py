@@ -14,7 +14,7 @@ from smalto.coders import L1Ball, Lasso
 from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.estimators import nmf
 from smalto.learners import SGD, Batch, Online
-from smalto.learning import alternating
+from smalto.learning import alternating, stats
 from smalto.learning.reorder import reorder
 
 SETS = [
@@ -190,15 +190,29 @@ def test_statistics_do_not_depend_on_batch_sizes():
     np.testing.assert_allclose(whole.B * 100, codes.T @ X, rtol=1e-8, atol=1e-8)
 
 
+def test_dense_statistics_are_the_sparse_ones(monkeypatch):
+    X = planted(noise=0.1, dtype=np.float32)
+    weights = np.arange(1.0, len(X) + 1)
+    models = []
+    for share in (0.0, 1.0):
+        monkeypatch.setattr(stats, "DENSE", share)
+        models.append(NMF(5, random_state=0).partial_fit(X, sample_weight=weights))
+    one, other = (model.state_.stats[-1] for model in models)
+    assert one.A.any()
+    np.testing.assert_allclose(one.A, other.A, rtol=1e-6)
+    np.testing.assert_allclose(one.B, other.B, rtol=1e-6)
+    assert one.constant == other.constant
+
+
 def test_stream_goes_on_from_fit():
     X = planted(n=1000, noise=0.05)
     model = NMF(5, random_state=0).fit(X)
     before = model.components_.copy()
-    stats = model.state_.stats[-1]
+    past = model.state_.stats[-1]
     codes = model.transform(X)
     weight = model.state_.learner.batch_size
-    np.testing.assert_allclose(stats.A * weight, codes.T @ codes, rtol=1e-2, atol=1e-2)
-    np.testing.assert_allclose(stats.B * weight, codes.T @ X, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(past.A * weight, codes.T @ codes, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(past.B * weight, codes.T @ X, rtol=1e-2, atol=1e-2)
     assert model.state_.mean_surrogate() == pytest.approx(-model.score(X), rel=1e-2)
     model.partial_fit(X[:100])
     assert np.abs(model.components_ - before).max() < 0.1

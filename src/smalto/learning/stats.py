@@ -15,6 +15,7 @@ from smalto.kernels.statistics import add_to_gram, add_to_products, by_atom
 from smalto.threads import run_tasks
 
 ATOMS = 64  # rows of A and B that one task fills
+DENSE = 0.25  # share of nonzeros above which codes are taken as dense
 
 _SMALLEST_SCALE = 1e-12
 
@@ -162,6 +163,9 @@ class Contribution:
         lists = (self.atom_ptr, self.rows, self.places)
         scaled = weight / stats.scale
         is_sparse = sparse.issparse(self.X)
+        if not is_sparse and len(codes.indices) > DENSE * len(self.costs) * n_atoms:
+            self._add_dense(stats, scaled, n_threads)
+            return
 
         def task(number: int) -> None:
             first, last = number * ATOMS, min((number + 1) * ATOMS, n_atoms)
@@ -179,6 +183,26 @@ class Contribution:
             products: Any = left.T @ self.X
             coordinates = products.tocoo()
             stats.B[coordinates.row, coordinates.col] += scaled * coordinates.data
+        self._add_sums(stats, scaled)
+
+    def _add_dense(self, stats: Stats, scaled: float, n_threads: int) -> None:
+        """The same by matrix products, which dense codes are better served by."""
+        n_atoms = len(stats.A)
+        codes = self.codes.as_csr(n_atoms).toarray().astype(np.float64, copy=False)
+        weighted = scaled * codes if self.weights is None else scaled * self.weights[:, None] * codes
+        X = self.X.astype(np.float64, copy=False)
+
+        def task(number: int) -> None:
+            atoms = slice(number * ATOMS, min((number + 1) * ATOMS, n_atoms))
+            stats.A[atoms] += weighted[:, atoms].T @ codes
+            stats.B[atoms] += weighted[:, atoms].T @ X
+
+        run_tasks(task, -(-n_atoms // ATOMS), n_threads)
+        self._add_sums(stats, scaled)
+
+    def _add_sums(self, stats: Stats, scaled: float) -> None:
+        """Add what is one number, or one per atom or feature."""
+        codes, n_atoms = self.codes, len(stats.A)
         constants, values = 0.5 * self.norms + self.penalties, codes.values
         ones = np.ones(len(constants)) if self.weights is None else self.weights
         if self.weights is not None:
