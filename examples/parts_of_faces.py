@@ -35,10 +35,14 @@ models = {
     "parts": NMF(k, random_state=0),
     "few parts per face (lam = 0.05)": NMF(k, lam=0.05, random_state=0),
 }
-for model in models.values():
+for name, model in models.items():
     codes = model.fit_transform(X)
     error = model.reconstruction_err_**2 / np.vdot(X, X)
     used = np.count_nonzero(codes) / len(X)
+    print(
+        f"{name}: {error:.2%} of the faces left over, {used:.0f} of {k} parts per face, "
+        f"{np.mean(model.components_ > 0):.0%} of the pixels per part"
+    )
 
 if len(sys.argv) > 1:
     axes = dictionary_mosaic(models["parts"].components_, shape)

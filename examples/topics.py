@@ -4,11 +4,12 @@ The documents are the docstrings of SciPy: their weighted word counts make a spa
 three entries in a hundred are nonzero, and it stays sparse. Each topic is a non-negative combination of
 words, each document a non-negative combination of topics.
 
-Run it with ``python examples/topics.py``.
+Run it with ``python examples/topics.py [picture.png]``.
 """
 
 import importlib
 import inspect
+import sys
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -28,13 +29,24 @@ for name in MODULES:
 
 vectorizer = TfidfVectorizer(max_df=0.3, min_df=5, token_pattern=r"[a-z]{3,}", stop_words="english")
 X = vectorizer.fit_transform(documents)
+print(f"{X.shape[0]} documents, {X.shape[1]} words, {X.nnz / np.prod(X.shape):.1%} nonzero")
 
 model = NMF(14, random_state=0, sparse_output=True)
 codes = model.fit_transform(X)
 words = vectorizer.get_feature_names_out()
-weights = codes.toarray()
-for topic, atom in enumerate(model.components_):
-    leading = ", ".join(words[np.argsort(-atom)[:7]])
-    top = np.argsort(-weights[:, topic])[:20]
-    home, share = max(((name, np.mean([homes[i] == name for i in top])) for name in MODULES),
-                      key=lambda pair: pair[1])  # fmt: skip
+titles = [", ".join(words[np.argsort(-atom)[:5]]) for atom in model.components_]
+of_module = np.array([[home == name for home in homes] for name in MODULES])
+shares = (codes.T @ of_module.T) / codes.sum(axis=0)[:, None]  # of each topic in each module
+for title, share in zip(titles, shares, strict=True):
+    print(f"{title}   ({share.max():.0%} in scipy.{MODULES[np.argmax(share)]})")
+
+if len(sys.argv) > 1:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes = figure.add_subplot()
+    axes.imshow(shares, cmap="Blues", aspect="auto", vmin=0, vmax=1)
+    axes.set_yticks(range(len(titles)), titles)
+    axes.set_xticks(range(len(MODULES)), MODULES, rotation=45)
+    axes.set_title("Where in SciPy each topic is found")
+    figure.savefig(sys.argv[1])

@@ -61,6 +61,16 @@ def cut(
     return X, means
 
 
+def compose(codes: Codes, D: Array, out: Array, n_threads: int) -> None:
+    """Write the signals αD of codes α."""
+
+    def task(number: int) -> None:
+        some = slice(number * _TASK, min((number + 1) * _TASK, len(out)))
+        decode(codes.indptr[some.start : some.stop + 1], *codes[1:], D, out[some])
+
+    run_tasks(task, -(-len(out) // _TASK), n_threads)
+
+
 def average_of_codes(
     stack: Stack,
     D: Array,
@@ -78,12 +88,7 @@ def average_of_codes(
         for rows, columns in Grid.of(stack, stride).blocks():
             X, means = cut(stack, stack.offsets(0, rows, columns), by_channel, D.dtype, n_threads)
             codes = code_rows(Signals(X), prepared, None, n_threads, measured=False).codes
-
-            def task(number: int, codes: Codes = codes, X: Array = X) -> None:
-                some = slice(number * _TASK, min((number + 1) * _TASK, len(X)))
-                decode(codes.indptr[some.start : some.stop + 1], *codes[1:], D, X[some])
-
-            run_tasks(task, -(-len(X) // _TASK), n_threads)
+            compose(codes, D, X, n_threads)
             average.add(X, rows, columns, means=means)
     return average
 

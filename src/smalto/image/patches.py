@@ -19,7 +19,17 @@ from smalto.image.pictures import (
     grey_of,
     scale_of,
 )
-from smalto.kernels.patches import CONTRAST, HIGH, LOW, contrasts, extremes, gather, measure, touched
+from smalto.kernels.patches import (
+    CONTRAST,
+    HIGH,
+    LOW,
+    contrasts,
+    count_missing,
+    extremes,
+    gather,
+    gather_known,
+    measure,
+)
 from smalto.threads import resolve_threads, run_tasks
 
 FLAT = 1e-6  # a patch is constant when its values differ by less than this part of the largest
@@ -51,6 +61,10 @@ class PatchSource:
     mask : array of bool, or sequence of them (or of None), optional
         True where a pixel is missing or damaged, one array for each picture: patches that
         hold such a pixel are left out. What the pixels hold there (NaN, say) does not matter.
+    min_known : float, default 1
+        Keep patches with at least this share of known pixels (and at least one), with NaN where
+        pixels are missing, for ``learn(..., missing="nan")``. Means and norms are then those of
+        the known pixels; of the patches with holes none is left out for being constant.
     colour : bool, optional
         True keeps three channels, False takes the luminance; by default, whatever the pictures
         have (all the same).
@@ -97,6 +111,7 @@ class PatchSource:
         patch_size: int | tuple[int, int],
         *,
         mask: Any = None,
+        min_known: float = 1.0,
         colour: bool | None = None,
         center: bool = True,
         by_channel: bool = False,
@@ -111,18 +126,26 @@ class PatchSource:
         for number, (stack, marks) in enumerate(zip(stacks, masks, strict=True)):
             check_pixels_finite(stack.pixels, f"images[{number}]", marks)
         min_contrast = check_number("min_contrast", min_contrast, low=0.0)
-        rule = _Rule(bool(skip_constant), bool(center), min_contrast)
+        min_known = check_number("min_known", min_known, low=0.0, high=1.0)
+        rule = _Rule(bool(skip_constant), bool(center), min_contrast, min_known)
         self._take(stacks, masks, rule, by_channel, normalize, check_dtype(dtype), n_threads)
 
     @classmethod
     def of_stack(
-        cls, stack: Stack, min_contrast: float, *, by_channel: bool, n_threads: int
+        cls,
+        stack: Stack,
+        min_contrast: float,
+        *,
+        mask: Array | None = None,
+        skip_constant: bool = False,
+        by_channel: bool,
+        n_threads: int,
     ) -> PatchSource:
-        """The centred patches of checked floats, with any number of channels."""
+        """The centred patches of one picture of checked floats, with any number of channels."""
         source = cls.__new__(cls)
-        rule = _Rule(False, True, min_contrast)
-        dtype = stack.pixels.dtype
-        source._take([stack], [None], rule, by_channel, False, dtype, n_threads)
+        rule = _Rule(skip_constant, True, min_contrast, 1.0)
+        masks = [None if mask is None or not mask.any() else mask[None]]
+        source._take([stack], masks, rule, by_channel, False, stack.pixels.dtype, n_threads)
         return source
 
     def _take(
@@ -136,6 +159,9 @@ class PatchSource:
         n_threads: int | None,
     ) -> None:
         self._stacks = stacks
+        # Where patches with holes are kept, the masks are needed to cut them out.
+        keep = rule.min_known < 1.0
+        self._masks = [_flat_mask(marks) if keep else None for marks in masks]
         size, channels = stacks[0].size, stacks[0].channels
         self.dtype = dtype
         self.patch_shape: tuple[int, ...] = (*size, channels) if channels > 1 else size
@@ -218,10 +244,18 @@ class PatchSource:
     def _cut(self, owner: int, numbers: Array, out: Array, means: Array) -> None:
         stack = self._stacks[owner]
         corners = stack.offsets(*stack.corner(self._of(owner, numbers)))
-        gather(
-            stack.flat, corners, stack.line, stack.size[0], stack.size[1] * stack.channels,
-            stack.scale, self._groups, self._normalize, out, means,
-        )  # fmt: skip
+        height, span = stack.size[0], stack.size[1] * stack.channels
+        marks = self._masks[owner]
+        if marks is None:
+            gather(
+                stack.flat, corners, stack.line, height, span, stack.scale, self._groups,
+                self._normalize, out, means,
+            )  # fmt: skip
+        else:
+            gather_known(
+                stack.flat, marks, corners, stack.line, height, span, stack.channels, stack.scale,
+                self._groups, self._normalize, np.nan, out, means, np.empty(out.shape, np.bool_),
+            )  # fmt: skip
 
     def _check_numbers(self, numbers: Any) -> Array:
         numbers = np.asarray(numbers)
@@ -307,10 +341,11 @@ class _Rule:
     skip_constant: bool
     center: bool
     min_contrast: float
+    min_known: float
 
     def words(self, masked: bool) -> str:
         """What patches that are left out are."""
-        words = ["damaged"] if masked else []
+        words = [] if not masked else ["damaged" if self.min_known == 1.0 else "too damaged"]
         if self.skip_constant:
             words.append("constant" if self.center else "zero")
         if self.min_contrast > 0:
@@ -396,7 +431,7 @@ def _survey(stack: Stack, mask: Array | None, rule: _Rule, n_threads: int) -> Ar
     lines, columns = stack.grid
     usable = np.empty((stack.frames, lines, columns), np.bool_)
     bands = -(-lines // _LINES)
-    marks = None if mask is None else np.ascontiguousarray(mask).view(np.uint8).reshape(-1)
+    marks = _flat_mask(mask)
 
     def task(number: int) -> None:
         frame, band = divmod(number, bands)
@@ -408,6 +443,10 @@ def _survey(stack: Stack, mask: Array | None, rule: _Rule, n_threads: int) -> Ar
         return None
     places = np.flatnonzero(usable)
     return places.astype(np.uint32) if usable.size <= 1 << 32 else places
+
+
+def _flat_mask(mask: Array | None) -> Array | None:
+    return None if mask is None else np.ascontiguousarray(mask).view(np.uint8).reshape(-1)
 
 
 def _usable_of_line(stack: Stack, marks: Array | None, rule: _Rule, frame: int, row: int) -> Array:
@@ -426,8 +465,15 @@ def _usable_of_line(stack: Stack, marks: Array | None, rule: _Rule, frame: int, 
         contrasts(stack.flat, begin, stack.line, *stack.size, channels, sums, squares, contrast)
         out |= stack.scale**2 * contrast < rule.min_contrast**2
     if marks is not None:
-        hit = np.empty(columns, np.uint8)
+        count = np.empty(columns, np.int32)
         begin = (frame * height + row) * width
-        touched(marks, begin, width, *stack.size, np.empty(width, np.uint8), hit)
-        out |= hit > 0
+        count_missing(marks, begin, width, *stack.size, np.empty(width, np.int32), count)
+        if rule.min_known == 1.0:
+            out |= count > 0
+        else:
+            # What a damaged patch holds besides its holes is looked at when it is drawn.
+            pixels = stack.size[0] * stack.size[1]
+            known = pixels - count
+            out[count > 0] = False
+            out |= (known < rule.min_known * pixels) | (known == 0)
     return ~out

@@ -140,21 +140,6 @@ def contrasts(flat, begin, line, height, width, channels, sums, squares, out):
 
 
 @kernel
-def touched(mask, begin, line, height, width, columns, out):
-    """Whether a patch of a line of places holds a masked pixel; the mask is flat, of uint8."""
-    for p in range(line):
-        any_of = mask[begin + p]
-        for a in range(1, height):
-            any_of |= mask[begin + a * line + p]
-        columns[p] = any_of
-    for p in range(out.size):
-        any_of = columns[p]
-        for b in range(1, width):
-            any_of |= columns[p + b]
-        out[p] = any_of
-
-
-@kernel
 def put(patches, means, corners, weights, line, height, span, origin, total, weight):
     """Add patches, their ``means`` (n, groups) put back, to sums of weighted values.
 
@@ -186,3 +171,58 @@ def decode(indptr, indices, values, D, out):
             value, j = values[place], indices[place]
             for b in range(m):
                 out[i, b] += value * D[j, b]
+
+
+@kernel
+def gather_known(flat, mask, corners, line, height, span, channels, scale, groups, normalize,
+                 hole, out, means, missing):  # fmt: skip
+    """The same as `gather` where pixels are missing: means and norms are of those that are known.
+
+    ``mask`` (flat, one number per pixel) is not zero where a pixel is missing; its values become
+    ``hole``, and ``missing`` (n, m) is True there.
+    """
+    step = max(groups, 1)
+    for i in range(corners.size):
+        start = corners[i]
+        for g in range(step):
+            mean, known = 0.0, 0
+            for a in range(height):
+                begin = start + a * line
+                for b in range(g, span, step):
+                    missing[i, a * span + b] = mask[(begin + b) // channels] != 0
+                    if not missing[i, a * span + b]:
+                        mean += scale * flat[begin + b]
+                        known += 1
+            if groups:
+                means[i, g] = mean / known if known else 0.0
+        squares = 0.0
+        for g in range(step):
+            mean = means[i, g] if groups else 0.0
+            for a in range(height):
+                begin = start + a * line
+                for b in range(g, span, step):
+                    if missing[i, a * span + b]:
+                        out[i, a * span + b] = hole
+                    else:
+                        value = scale * flat[begin + b] - mean
+                        squares += value * value
+                        out[i, a * span + b] = value
+        if normalize and squares > 0.0:
+            factor = 1.0 / squares**0.5
+            for place in range(height * span):
+                out[i, place] *= factor
+
+
+@kernel
+def count_missing(mask, begin, line, height, width, columns, out):
+    """How many masked pixels each patch of a line of places holds; the mask is flat, of uint8."""
+    for p in range(line):
+        count = 0
+        for a in range(height):
+            count += mask[begin + a * line + p]
+        columns[p] = count
+    for p in range(out.size):
+        count = 0
+        for b in range(width):
+            count += columns[p + b]
+        out[p] = count

@@ -16,6 +16,7 @@ from smalto.threads import run_tasks
 
 ATOMS = 64  # rows of A and B that one task fills
 DENSE = 0.25  # share of nonzeros above which codes are taken as dense
+WORST = 8  # badly coded samples of a batch that are looked at
 
 _SMALLEST_SCALE = 1e-12
 
@@ -98,6 +99,16 @@ class Stats:
             sample_sum=a * self.sample_sum + b * other.sample_sum,
         )
 
+    def add(self, other: Stats, weight: float) -> None:
+        """Add other statistics, times a weight, to these."""
+        factor = weight * other.scale / self.scale
+        self.A += factor * other.A
+        self.B += factor * other.B
+        self.code_sum += factor * other.code_sum
+        self.sample_sum += factor * other.sample_sum
+        self.constant += factor * other.constant
+        self.weight += factor * other.weight
+
     def surrogate_sum(self, D: Array) -> float:
         """``½ Σ A∘DDᵀ − Σ B∘D + constant``: the weighted sum of costs with codes as they were."""
         D = np.asarray(D, np.float64)
@@ -152,6 +163,13 @@ class Contribution:
         """The sum of the weights."""
         return float(len(self.costs) if self.weights is None else self.weights.sum())
 
+    def worst(self) -> tuple[Rows, Array]:
+        """A few of the samples, those with the largest weighted costs, and these."""
+        costs = self.weighted_costs()
+        few = min(WORST, len(costs))
+        rows = np.argpartition(costs, len(costs) - few)[len(costs) - few :]
+        return self.X[rows], costs[rows]
+
     @property
     def uses(self) -> Array:
         """How many of the samples use each atom."""
@@ -189,7 +207,9 @@ class Contribution:
         """The same by matrix products, which dense codes are better served by."""
         n_atoms = len(stats.A)
         codes = self.codes.as_csr(n_atoms).toarray().astype(np.float64, copy=False)
-        weighted = scaled * codes if self.weights is None else scaled * self.weights[:, None] * codes
+        weighted = (
+            scaled * codes if self.weights is None else scaled * self.weights[:, None] * codes
+        )
         X = self.X.astype(np.float64, copy=False)
 
         def task(number: int) -> None:
