@@ -63,9 +63,9 @@ class Curve:
         return self.seconds[int(below[0])] if below.size else None
 
     def by(self, seconds: float) -> float:
-        """The lowest cost within so many seconds."""
+        """The lowest cost within so many seconds; the first one where that took longer."""
         reached = [c for s, c in zip(self.seconds, self.cost, strict=True) if s <= seconds]
-        return min(reached, default=math.inf)
+        return min(reached or self.cost[:1], default=math.inf)
 
 
 def load(name: str, quick: bool) -> tuple[Array, int]:
@@ -257,7 +257,7 @@ def compare(
     table(["method", "last cost", "seconds to target", "x smalto"], rows)
     return {
         "set": name, "lam": lam, "threads": threads, "shape": [n, m], "atoms": k,
-        "target": target, "methods": entries,
+        "target": target if math.isfinite(target) else None, "methods": entries,
     }  # fmt: skip
 
 
