@@ -72,6 +72,22 @@ def test_coding(tmp_path):
             assert entry["violation"] < tolerance
 
 
+@needs_spams
+def test_nmf(tmp_path):
+    printed, content = run("nmf", tmp_path)
+    assert "x smalto" in printed
+    dense, sparse_codes = content["runs"]
+    names = [entry["method"] for entry in dense["methods"]]
+    assert names[0] == "smalto NMF"
+    assert {"scikit-learn cd nndsvda", "scikit-learn MiniBatchNMF", "SPAMS nmf"} < set(names)
+    assert [entry["method"] for entry in sparse_codes["methods"]] == ["smalto NMF", "SPAMS nnsc"]
+    for each in content["runs"]:
+        for entry in each["methods"]:
+            (curve,) = entry["curves"]
+            assert len(curve["seconds"]) == len(curve["cost"]) > 0
+        assert each["target"] > 0
+
+
 def test_defaults(tmp_path):
     printed, content = run("defaults", tmp_path)
     assert "supported:" in printed

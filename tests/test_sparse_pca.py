@@ -379,7 +379,7 @@ def test_wrong_data():
     fitted.set_params(density=0.5)
     with pytest.raises(ValueError, match=r"constraint was .* partial_fit cannot change it"):
         fitted.partial_fit(X)
-    with pytest.raises(TypeError, match="give its batches to partial_fit"):
+    with pytest.raises(TypeError, match="SparsePCA learns from tables in memory and memory maps"):
         model().fit(batch for batch in np.split(X, 4))
     with pytest.raises(NotFittedError):
         model().transform(X)

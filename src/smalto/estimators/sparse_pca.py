@@ -218,7 +218,7 @@ random_state, sparse_output
 
         Parameters
         ----------
-        X : array, memory map, CSR array, data frame or file (n, m)
+        X : array, memory map, CSR array or data frame (n, m)
             Training samples, one per row, at least as many as components, not centred. float32
             is learned from in float32, everything else in float64. It is read once for its
             mean, once for each epoch, and once for the variance explained.
