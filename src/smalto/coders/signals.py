@@ -118,13 +118,14 @@ def refuse_groups(groups: Any, coder: Coder) -> None:
 
 def refuse_missing(coder: Coder) -> None:
     """Refuse missing entries for a coder of several signals at once."""
-    if isinstance(coder, Joint):
-        message = f"{type(coder).__name__} does not know of missing entries"
-        raise ValueError(message)
+    if not isinstance(coder, Joint):
+        return
+    message = f"{type(coder).__name__} does not know of missing entries"
+    raise ValueError(message)
 
 
 def blocks(n: int, at_once: int, groups: Array | None = None) -> list[slice]:
-    """All rows in order, at least so many at once; groups are not cut."""
+    """All rows in order, about so many at once; groups are not cut."""
     cuts = list(range(0, n, at_once))
     if groups is not None:
         cuts = sorted({int(groups[np.searchsorted(groups, cut)]) for cut in cuts})
