@@ -144,7 +144,7 @@ def _pursue(G, width, q, row, n, norm, limit, eps, gain, look_ahead, own, least,
     while s < limit and error > eps and top > gain:
         if s == capacity(work, atoms):
             return -1
-        j = first_above(score, c.dtype.type(top) * near, width)
+        j = first_above(score, 0, width, c.dtype.type(top) * near)
         # Does it depend on the active atoms, or its gain on nothing but rounding?
         out = look_ahead and not left[j] > least[j]
         out |= not np.float64(score[j]) * left[j] > gain * own[j]

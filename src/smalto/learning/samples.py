@@ -22,7 +22,7 @@ from smalto.coders.signals import (
     refuse_groups,
     refuse_missing,
 )
-from smalto.sources import ArraySource, Order, Ordered, RowOrder, Source, Stream, as_source
+from smalto.sources import ArraySource, Order, Ordered, RowOrder, Source, as_set
 from smalto.sources.base import finite_rows
 
 
@@ -147,10 +147,7 @@ def as_sample_set(
             lets_nan = True
         else:
             source = np.where(mask, 0, source)
-    data = as_source(source, nan=lets_nan)
-    if isinstance(data, Stream):
-        message = "a stream cannot be had sample by sample"
-        raise TypeError(message)
+    data = as_set(source, nan=lets_nan)
     holes = None
     if mask is not None:
         stored = data.X if isinstance(data, ArraySource) else None
