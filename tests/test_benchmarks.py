@@ -88,6 +88,18 @@ def test_nmf(tmp_path):
         assert each["target"] > 0
 
 
+@needs_spams
+def test_joint(tmp_path):
+    printed, content = run("joint", tmp_path)
+    assert "x smalto" in printed
+    assert len(content["runs"]) == 2 * 2 * 7
+    for entry in content["runs"]:
+        assert entry["microseconds"] > 0
+        if entry["method"] != "smalto encode" and entry["problem"] != "l1/l2":
+            assert abs(entry["excess"]) < (1e-3 if entry["dtype"] == "float32" else 1e-6)
+        assert entry["excess"] > -1e-5
+
+
 def test_defaults(tmp_path):
     printed, content = run("defaults", tmp_path)
     assert "supported:" in printed
