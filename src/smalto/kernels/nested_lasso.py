@@ -23,8 +23,8 @@ from smalto.kernels.nested import add_squares, shrink, soft, vanishes
 from smalto.kernels.nested_small import refresh, solve_small
 
 FIRST = 8  # units that may join at once, at least ...
-SHARE = 0.5  # ... those that violate by more than this share of the worst violation
-PRECISION = 0.02  # of a working set's solution, as a share of the worst violation
+SHARE = 0.3  # ... those that violate by more than this share of the worst violation
+PRECISION = 0.2  # of a working set's solution, as a share of the worst violation
 
 MOST_ROUNDS = 500
 
