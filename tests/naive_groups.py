@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 
+@cache
 def lists(coder):
     """The groups of a coder as lists of atoms, and their weights."""
     if getattr(coder, "parents", None) is not None:
