@@ -71,9 +71,7 @@ def by_skglm(X: Array, D: Array, coder: GroupLasso, tol: float) -> Callable[[], 
     m, k = design.shape
     indices, pointers = grp_converter(GROUP, k)
     # skglm divides the squared error by the number of rows of its design: our features.
-    penalty = compiled_clone(
-        WeightedGroupL2(coder.lam / m, np.ones(k // GROUP), pointers, indices)
-    )
+    penalty = compiled_clone(WeightedGroupL2(coder.lam / m, np.ones(k // GROUP), pointers, indices))
     datafit = compiled_clone(QuadraticGroup(pointers, indices))
     solver = GroupBCD(tol=tol / m, fit_intercept=False, max_iter=200)
 
