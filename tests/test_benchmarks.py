@@ -100,6 +100,19 @@ def test_joint(tmp_path):
         assert entry["excess"] > -1e-5
 
 
+@needs_spams
+def test_groups(tmp_path):
+    printed, content = run("groups", tmp_path)
+    assert "worst gap" in printed
+    assert {entry["problem"] for entry in content["runs"]} == {"groups", "sparse groups", "tree"}
+    for entry in content["runs"]:
+        assert entry["microseconds"] > 0
+        assert entry["nonzeros"] > 0
+        assert abs(entry["excess"]) < 1e-5
+        if entry["method"].startswith("smalto"):
+            assert entry["gap"] < (1e-5 if entry["dtype"] == "float32" else 1e-9)
+
+
 def test_defaults(tmp_path):
     printed, content = run("defaults", tmp_path)
     assert "supported:" in printed

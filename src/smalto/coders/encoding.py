@@ -93,7 +93,8 @@ def encode(
         signal; those with the same label are coded together. By default all of them are.
     start : CSR array (n, k), optional
         Codes to start from, such as those over an earlier dictionary. They change the time
-        that a `Lasso` takes, not the result (where it is unique); other coders need none.
+        that `Lasso`, `GroupLasso` and `TreeLasso` take, not the result (where it is unique);
+        other coders need none.
     n_threads : int, optional
         Threads to use; every available core by default. The result does not depend on it.
     return_info : bool, default False
