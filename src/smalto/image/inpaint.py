@@ -26,7 +26,7 @@ _AT_ONCE = 1 << 13  # patches held at a time
 _TASK = 512  # patches cut as one task
 _BATCH = 1024  # patches in a step of learning
 _PLENTY = 20  # undamaged patches per atom are enough to learn from
-_LEAST = 0.15  # the least share of known pixels, of the share in the whole picture, to code a patch
+_LEAST = 0.4  # the least share of known pixels, of the share in the whole picture, to code a patch
 _COARSE = 4.0  # how much sparser codes are in learning than in filling
 
 

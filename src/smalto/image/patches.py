@@ -262,7 +262,7 @@ class PatchSource:
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             message = f"numbers must be one-dimensional integers, got {numbers!r}"
             raise TypeError(message)
-        if numbers.size and not (0 <= numbers.min() and numbers.max() < self.n_rows):
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() < self.n_rows):
             bad = numbers[(numbers < 0) | (numbers >= self.n_rows)][0]
             message = f"patches are numbered from 0 to {self.n_rows - 1}, asked for was {bad}"
             raise IndexError(message)
@@ -279,7 +279,7 @@ class Stack:
     @property
     def flat(self) -> Array:
         """The numbers as they stand in memory."""
-        return self.pixels.reshape(-1)
+        return np.asarray(self.pixels.reshape(-1))
 
     @property
     def frames(self) -> int:
