@@ -272,9 +272,7 @@ class NMF(DictionaryLearning):
         # What does not say whether it is positive (a simplex, a user's own) is believed to be.
         for name, part in (("coder", coder), ("constraint", constraint)):
             if not getattr(part, "positive", name == "constraint"):
-                message = (
-                    f"NMF needs a non-negative {name}, such as one with positive=True, got {part}"
-                )
+                message = f"NMF needs a non-negative {name}, such as one with positive=True, got {part}"
                 raise ValueError(message)
         return coder, constraint, Online(sweeps=SWEEPS) if self.learner is None else self.learner
 

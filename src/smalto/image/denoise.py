@@ -14,8 +14,9 @@ from smalto.image.frames import as_frame
 from smalto.image.joint import LINES, add_joint_codes
 from smalto.image.noise import estimate_noise
 from smalto.image.overlap import PatchAverage
-from smalto.image.patches import NoPatchError, PatchSource, Stack
+from smalto.image.patches import NoPatchError, PatchSource
 from smalto.image.pictures import check_fits, check_size
+from smalto.image.stack import Stack
 from smalto.learning import Callback, Online, learn
 from smalto.threads import resolve_threads
 

@@ -16,8 +16,9 @@ from smalto.image.atoms import constant_atoms, cosine_atoms
 from smalto.image.coding import compose
 from smalto.image.frames import as_frame
 from smalto.image.overlap import PatchAverage
-from smalto.image.patches import NoPatchError, PatchSource, Stack
+from smalto.image.patches import NoPatchError, PatchSource
 from smalto.image.pictures import as_mask, check_fits, check_size
+from smalto.image.stack import Stack
 from smalto.kernels.patches import count_missing, gather_known
 from smalto.learning import Callback, Online, learn
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas

@@ -10,7 +10,7 @@ from smalto.coders.encoding import code_rows, prepare
 from smalto.coders.signals import Signals
 from smalto.image.coding import compose, cut
 from smalto.image.overlap import PatchAverage
-from smalto.image.patches import Stack
+from smalto.image.stack import Stack
 from smalto.kernels.matching import group_alike
 from smalto.threads import run_tasks, single_threaded_blas
 

@@ -15,8 +15,9 @@ from smalto.image.denoise import clean_average, default_gain
 from smalto.image.frames import Frame, as_frame
 from smalto.image.noise import estimate_noise
 from smalto.image.overlap import PatchAverage
-from smalto.image.patches import NoPatchError, PatchSource, Stack
+from smalto.image.patches import NoPatchError, PatchSource
 from smalto.image.pictures import check_fits, check_size
+from smalto.image.stack import Stack
 from smalto.learning import Online, State
 from smalto.learning.begin import as_seed, begin
 from smalto.learning.samples import as_sample_set
