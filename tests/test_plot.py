@@ -6,8 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from smalto.plot import cost_curve, dictionary_mosaic, mosaic
+from smalto import lasso_path
+from smalto.plot import (
+    atom_use,
+    before_after,
+    cost_curve,
+    dictionary_mosaic,
+    mosaic,
+    path_plot,
+)
 
 figure = pytest.importorskip("matplotlib.figure")
 
@@ -248,6 +257,71 @@ def test_bad_histories(arguments, message):
 
 
 # --- manners
+
+
+# --- use of atoms, paths, before and after
+
+
+def test_use_is_the_share_of_signals_most_used_first():
+    codes = np.array([[1.0, 0, 0, -2], [3, 0, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0]])
+    for given in (codes, sparse.csr_array(codes)):
+        ax = own_axes()
+        assert atom_use(given, ax=ax) is ax
+        np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.75, 0.5, 0, 0])
+        assert "2 of 4 not used" in ax.get_xlabel()
+    with pytest.raises(ValueError, match=r"rows and columns, got shape \(0, 3\)"):
+        atom_use(np.zeros((0, 3)))
+
+
+def test_a_path_is_drawn_from_large_lam_to_small():
+    rng = np.random.default_rng(0)
+    path = lasso_path(rng.standard_normal(8), rng.standard_normal((12, 8)))
+    ax = path_plot(path, most=3)
+    low, high = sorted(ax.get_xlim())
+    assert ax.xaxis_inverted()
+    assert high == pytest.approx(path.lams[0])
+    assert low >= 1e-4 * high
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    largest = np.argsort(-abs(path.codes.toarray()).max(axis=0))[:3]
+    assert names == [f"atom {j}" for j in largest]
+    with pytest.raises(ValueError, match="no lam > 0"):
+        path_plot(lasso_path(np.zeros(3), np.eye(3)))
+
+
+@pytest.mark.parametrize("shape", [(40, 60), (40, 60, 3)])
+def test_before_and_after_enlarge_where_they_differ(shape):
+    before = np.full(shape, 100, np.uint8)
+    after = before.copy()
+    after[22:25, 41:44] = 200
+    axes = before_after(before, after)
+    assert [ax.get_title() for ax in axes[:2]] == ["before", "after"]
+    zoomed = np.asarray(axes[3].images[0].get_array())
+    assert zoomed.shape[:2] == (10, 15)
+    assert (zoomed > 0.7).any()
+    np.testing.assert_allclose(axes[0].images[0].get_array(), 100 / 255)
+    part = before_after(before, after, zoom=(20, 40, 5, 6))[2].images[0].get_array()
+    assert part.shape[:2] == (5, 6)
+
+
+def test_before_and_after_of_floats_share_a_range():
+    before, after = np.full((9, 9), -50.0), np.full((9, 9), 150.0)
+    axes = before_after(before, after)
+    assert np.asarray(axes[0].images[0].get_array()).max() == 0.0
+    assert np.asarray(axes[1].images[0].get_array()).min() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: before_after(x, x[:5]), "must have one size"),
+        (lambda x: before_after(x, x.astype(int)), "after must be a picture .* of int64"),
+        (lambda x: before_after(x, x, zoom=(5, 5, 5, 5)), "within 9 x 9 pixels"),
+        (lambda x: before_after(x, x, axes=[own_axes()]), "axes must be four"),
+    ],
+)
+def test_before_and_after_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(np.zeros((9, 9)))
 
 
 def run_python(code):
