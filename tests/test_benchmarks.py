@@ -104,6 +104,30 @@ def test_restoration(tmp_path):
     assert all(entry["psnr"] > 15 for entry in content["runs"])
 
 
+def test_sparse_pca(tmp_path):
+    printed, content = run("sparse_pca", tmp_path)
+    assert "smalto, soonest" in printed
+    assert [entry["set"] for entry in content["runs"]] == ["D"] * 4 + ["F"] * 4
+    for entry in content["runs"]:
+        ours = entry["pass"]
+        assert abs(ours["density"] - entry["density"]) < 0.1
+        assert 0 < ours["adjusted"] <= ours["span"] < 1
+        if entry["soonest"]:
+            assert entry["soonest"]["adjusted"] >= entry["adjusted"]
+
+
+def test_sparse_cca(tmp_path):
+    printed, content = run("sparse_cca", tmp_path)
+    assert "best of PMD" in printed
+    ours, theirs = content["runs"][0], content["runs"][-1]
+    assert ours["method"] == "smalto"
+    assert theirs["method"].startswith("PMD")
+    for entry in (ours, theirs):  # what was made up is found
+        assert entry["train"] > 0.9
+        assert entry["test"] > 0.85
+        assert len(entry["test_by_chromosome"]) == 2
+
+
 def test_violation_and_cost():
     from benchmarks.peers.coding import violation
     from benchmarks.peers.common import costs

@@ -15,7 +15,7 @@ from smalto.plot import (
     cost_curve,
     dictionary_mosaic,
     mosaic,
-    path_plot,
+    path_curve,
 )
 
 figure = pytest.importorskip("matplotlib.figure")
@@ -259,71 +259,6 @@ def test_bad_histories(arguments, message):
 # --- manners
 
 
-# --- use of atoms, paths, before and after
-
-
-def test_use_is_the_share_of_signals_most_used_first():
-    codes = np.array([[1.0, 0, 0, -2], [3, 0, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0]])
-    for given in (codes, sparse.csr_array(codes)):
-        ax = own_axes()
-        assert atom_use(given, ax=ax) is ax
-        np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.75, 0.5, 0, 0])
-        assert "2 of 4 not used" in ax.get_xlabel()
-    with pytest.raises(ValueError, match=r"rows and columns, got shape \(0, 3\)"):
-        atom_use(np.zeros((0, 3)))
-
-
-def test_a_path_is_drawn_from_large_lam_to_small():
-    rng = np.random.default_rng(0)
-    path = lasso_path(rng.standard_normal(8), rng.standard_normal((12, 8)))
-    ax = path_plot(path, most=3)
-    low, high = sorted(ax.get_xlim())
-    assert ax.xaxis_inverted()
-    assert high == pytest.approx(path.lams[0])
-    assert low >= 1e-4 * high
-    names = [text.get_text() for text in ax.get_legend().get_texts()]
-    largest = np.argsort(-abs(path.codes.toarray()).max(axis=0))[:3]
-    assert names == [f"atom {j}" for j in largest]
-    with pytest.raises(ValueError, match="no lam > 0"):
-        path_plot(lasso_path(np.zeros(3), np.eye(3)))
-
-
-@pytest.mark.parametrize("shape", [(40, 60), (40, 60, 3)])
-def test_before_and_after_enlarge_where_they_differ(shape):
-    before = np.full(shape, 100, np.uint8)
-    after = before.copy()
-    after[22:25, 41:44] = 200
-    axes = before_after(before, after)
-    assert [ax.get_title() for ax in axes[:2]] == ["before", "after"]
-    zoomed = np.asarray(axes[3].images[0].get_array())
-    assert zoomed.shape[:2] == (10, 15)
-    assert (zoomed > 0.7).any()
-    np.testing.assert_allclose(axes[0].images[0].get_array(), 100 / 255)
-    part = before_after(before, after, zoom=(20, 40, 5, 6))[2].images[0].get_array()
-    assert part.shape[:2] == (5, 6)
-
-
-def test_before_and_after_of_floats_share_a_range():
-    before, after = np.full((9, 9), -50.0), np.full((9, 9), 150.0)
-    axes = before_after(before, after)
-    assert np.asarray(axes[0].images[0].get_array()).max() == 0.0
-    assert np.asarray(axes[1].images[0].get_array()).min() == 1.0
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda x: before_after(x, x[:5]), "must have one size"),
-        (lambda x: before_after(x, x.astype(int)), "after must be a picture .* of int64"),
-        (lambda x: before_after(x, x, zoom=(5, 5, 5, 5)), "within 9 x 9 pixels"),
-        (lambda x: before_after(x, x, axes=[own_axes()]), "axes must be four"),
-    ],
-)
-def test_before_and_after_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(np.zeros((9, 9)))
-
-
 def run_python(code):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
@@ -354,3 +289,64 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     with pytest.raises(ImportError, match=r'pip install "smalto\[plot\]"'):
         cost_curve(history())
     assert math.isfinite(mosaic(np.eye(4)).sum())
+
+
+# --- paths, the use of atoms, before and after
+
+
+def test_a_path_has_a_line_for_each_atom_it_uses():
+    D = np.eye(4)[:3]
+    path = lasso_path(np.array([3.0, -1.0, 0.0, 2.0]), D)
+    ax = path_curve(path, n_labels=1)
+    curves = [line for line in ax.lines if len(line.get_xdata()) == len(path.lams)]
+    assert len(curves) == 2
+    np.testing.assert_allclose(curves[0].get_ydata(), path.codes.toarray()[:, 0])
+    assert [text.get_text().strip() for text in ax.texts] == ["0"]
+    assert ax.xaxis_inverted()
+    own = figure.Figure().add_subplot()
+    assert path_curve(path, ax=own) is own
+
+
+def test_the_use_of_atoms_falls():
+    codes = sparse.csr_array(np.array([[1.0, 0, 0, 2], [0, 0, 0, 1], [0, 0, 0, -1]]))
+    ax = atom_use(codes)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [1, 1 / 3, 0, 0])
+    assert ax.get_title() == "2 of 4 atoms not used"
+    with pytest.raises(ValueError, match="codes must be"):
+        atom_use(np.zeros((0, 3)))
+    with pytest.raises(ValueError, match="NaN"):
+        atom_use(np.full((2, 2), np.nan))
+
+
+@pytest.mark.parametrize("shape", [(60, 90), (60, 90, 3), (1500, 1300)])
+def test_before_and_after_enlarge_the_same_piece(shape):
+    rng = np.random.default_rng(0)
+    after = rng.integers(0, 256, shape, dtype=np.uint8)
+    before = after.copy()
+    before[40:50, 60:80] = 0
+    drawn = before_after(before, after, after / 255.0)
+    assert len(drawn.axes) == 6
+    zooms = [ax.images[0].get_array() for ax in drawn.axes[1::2]]
+    side = max(48, max(shape) // 8)
+    assert {zoom.shape[:2] for zoom in zooms} == {(side, side)}
+    np.testing.assert_allclose(zooms[1], zooms[2], atol=1e-6)
+    assert (np.asarray(zooms[0]) != np.asarray(zooms[1])).any()
+    assert max(drawn.axes[0].images[0].get_array().shape[:2]) <= 1200
+    drawn = before_after(before, after, window=(0, 0), side=20)
+    assert drawn.axes[1].images[0].get_array().shape[:2] == (20, 20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros((5, 5)), np.zeros((6, 5))), "one size"),
+        ((np.zeros(5), np.zeros(5)), "height, width"),
+    ],
+)
+def test_pictures_that_cannot_be_compared(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        before_after(*arguments)
+    with pytest.raises(ValueError, match="does not lie"):
+        before_after(np.zeros((60, 60)), np.zeros((60, 60)), window=(50, 0))
+    with pytest.raises(ValueError, match="titles"):
+        before_after(np.zeros((60, 60)), np.zeros((60, 60)), titles=("one",))

@@ -269,7 +269,7 @@ def test_wrong_data():
     ]:
         with pytest.raises(ValueError, match=message):
             model.fit(*wrong)
-    with pytest.raises(TypeError, match="[Ss]parse"):
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
         model.fit(sparse.csr_array(X), Y)
     assert model.score(X, Y) > 0.8  # as it was
     with pytest.raises(ValueError, match="50 columns it had in fit, got 3"):

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from benchmarks.genomes import PLACE, Genomes, made_up, read
 from benchmarks.peers.common import Array
 from smalto.datasets import ImageSet, random_patches, sample_photo, voc2006
 
@@ -34,7 +35,7 @@ PLACES = {
         "scikit-learn's digits, enlarged to 24 x 21",
     ),
     "breast": (
-        "breast_chin2006/breastdata.npz",
+        PLACE,
         "8 MB, Chin et al. 2006 as in the R package PMA (breastdata): arrays rna_std, dna, chrom",
         "made-up pairs of expression and copy number",
     ),
@@ -44,16 +45,6 @@ PLACES = {
         "scikit-learn's flower",
     ),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Genomes:
-    """Expression (n, p) and copy number (n, q), and the chromosome of each spot of the latter."""
-
-    expression: Array
-    copies: Array
-    chromosome: Array
-    source: str
 
 
 @dataclass(eq=False)
@@ -113,13 +104,7 @@ class Data:
     def genomes(self) -> Genomes:
         """Expression and copy number of the same tumours."""
         place = self._known("breast")
-        if place is None:
-            return made_up_genomes()
-        with np.load(place) as file:
-            return Genomes(
-                file["rna_std"].T.astype(np.float64), file["dna"].T.astype(np.float64),
-                file["chrom"].astype(int), "Chin et al. 2006",
-            )  # fmt: skip
+        return made_up(300, 3) if place is None else read(place)
 
     def photo(self) -> tuple[Array, str]:
         """A photograph to write on, uint8 RGB."""
@@ -147,16 +132,3 @@ class Data:
             where = f"in {self.folder}" if self.folder else "(no --data, and no SMALTO_DATA)"
             print(f"missing {where}: {line}")
         return found
-
-
-def made_up_genomes(n: int = 60, p: int = 300, q: int = 40, chromosomes: int = 3) -> Genomes:
-    """Tumours with one gained or lost stretch per chromosome that moves some genes."""
-    rng = np.random.default_rng(0)
-    expression = rng.standard_normal((n, p))
-    copies = 0.5 * rng.standard_normal((n, q * chromosomes))
-    for number in range(chromosomes):
-        strength = rng.standard_normal(n)
-        copies[:, number * q + 10 : number * q + 25] += strength[:, None]
-        expression[:, number * 30 : number * 30 + 20] += strength[:, None]
-    chromosome = np.repeat(np.arange(1, chromosomes + 1), q)
-    return Genomes(expression, copies, chromosome, "made up")

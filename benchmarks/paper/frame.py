@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.paper.data import Data
-from benchmarks.peers.common import Array, cell, machine
+from benchmarks.peers.common import cell, machine
 
 Part = dict[str, Any]
 
@@ -186,8 +186,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
-
-
-def mean_and_deviation(values: Sequence[float] | Array) -> tuple[float, float]:
-    """The mean and the standard deviation."""
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0

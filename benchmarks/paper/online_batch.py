@@ -127,21 +127,22 @@ def _marks(seconds: float) -> list[float]:
 def against_batch(name: str, means: dict[str, Curve]) -> Verdict:
     """Whether the online curves are below every batch curve, wherever both are."""
     batches = {label: curve for label, curve in means.items() if label.startswith("batch")}
-    behind, points, gains = 0, 0, []
+    below, points, gains = {"OL1": 0, DEFAULT_NAME: 0}, 0, []
     for curve in batches.values():
-        for online in (means["OL1"], means[DEFAULT_NAME]):
-            here = curve.seconds >= online.seconds[0]
-            points += int(here.sum())
-            behind += int((online.at(curve.seconds[here]) > curve.cost[here]).sum())
+        here = curve.seconds >= max(means[label].seconds[0] for label in below)
+        points += int(here.sum())
+        for label in below:
+            online = means[label].at(curve.seconds[here])
+            below[label] += int((online < curve.cost[here]).sum())
         sooner = means[DEFAULT_NAME].seconds_to(curve.cost[-1])
         if sooner is not None:
             gains.append(f"{curve.seconds[-1] / sooner:.0f}")
+    said = " and ".join(f"{label} below {count}" for label, count in below.items())
     return Verdict(
         f"{name}: online beats batch for every training set size and desired precision.",
-        behind == 0,
-        f"online (OL1 and the defaults) is below at {points - behind} of {points} points of the "
-        f"batch curves; the defaults reach the last cost of batch on "
-        f"{', '.join(label.removeprefix('batch, ') for label in batches)} patches "
+        all(count == points for count in below.values()),
+        f"of {points} points of the batch curves, {said}; the defaults reach the last cost of "
+        f"batch on {', '.join(label.removeprefix('batch, ') for label in batches)} patches "
         f"{', '.join(gains) or 'no'} times sooner",
     )
 

@@ -16,13 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
 
 from benchmarks.peers.common import Array, add_common, announce, importable, machine, save, table
 from benchmarks.peers.restoration import pictures, psnr
-from smalto.image import inpaint
-
-TEXT = "Smalto is the glass that mosaic tiles are cut from, and a library that learns such tiles. "
+from smalto.image import inpaint, text_mask
 
 
 def damage(kind: str, shape: tuple[int, ...], seed: int) -> Array:
@@ -31,11 +28,7 @@ def damage(kind: str, shape: tuple[int, ...], seed: int) -> Array:
     if kind != "text":
         share = float(kind.rstrip("%")) / 100
         return np.asarray(np.random.default_rng(seed).random((height, width)) < share)
-    page = Image.new("L", (width, height), 0)
-    draw, font = ImageDraw.Draw(page), ImageFont.load_default(18)
-    for number, top in enumerate(range(2, height, 29)):
-        draw.text((2, top), (TEXT * 3)[7 * number :], fill=255, font=font)
-    return np.asarray(page) > 64
+    return text_mask((height, width))
 
 
 def methods(options: argparse.Namespace) -> dict[str, Callable[[Array, Array], Array]]:

@@ -18,51 +18,25 @@ import argparse
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.genomes import PLACE, Genomes, correlation, made_up, read, standardised
 from benchmarks.peers.common import Array, add_common, announce, blas_threads, machine, save, table
-from benchmarks.peers.pmd import pmd
+from benchmarks.pmd import pmd
 from smalto import SparseCCA
 
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the noise: the penalties of the baseline
-
-
-@dataclass(frozen=True, eq=False)
-class Genomes:
-    """Expressions (n, genes), copy numbers (n, spots), and the chromosome of each spot."""
-
-    expressions: Array
-    copies: Array
-    chromosome: Array
-    source: str
-
-    def split(self, seed: int) -> tuple[Array, Array]:
-        """Samples to train on, three quarters of them, and the others."""
-        order = np.random.default_rng(seed).permutation(len(self.copies))
-        count = round(0.75 * len(order))
-        return order[:count], order[count:]
 
 
 def load(quick: bool) -> Genomes:
     """The breast cancer data, or what is made up."""
     folder = os.environ.get("SMALTO_DATA")
     if folder and not quick:
-        found = np.load(Path(folder) / "breast_chin2006" / "breastdata.npz")
-        genes = found["rna_std"].T.astype(np.float64)
-        return Genomes(genes, found["dna"].T.astype(np.float64), found["chrom"], "Chin et al. 2006")
-    rng = np.random.default_rng(0)
-    n, genes, spots, chromosomes = 80, (300 if quick else 20_000), 40, (2 if quick else 23)
-    expressions = rng.standard_normal((n, genes))
-    copies = rng.standard_normal((n, spots * chromosomes))
-    for c in range(chromosomes):  # a gain or loss of a stretch, and the genes that follow it
-        gain = rng.standard_normal((n, 1))
-        copies[:, spots * c + 10 : spots * c + 25] += gain
-        expressions[:, rng.choice(genes, 30, replace=False)] += gain
-    return Genomes(expressions, copies, np.repeat(np.arange(1, chromosomes + 1), spots), "made up")
+        return read(Path(folder) / PLACE)
+    return made_up(300, 2) if quick else made_up(20_000, 23)
 
 
 def correlations(model: SparseCCA, X: Array, Y: Array, data: Genomes, seed: int) -> list[float]:
@@ -94,24 +68,13 @@ def pmd_run(data: Genomes, splits: int, multiple: float) -> tuple[float, Array]:
     begin = time.perf_counter()
     for seed in range(splits):
         train, test = data.split(seed)
-        X = _standardised(data.expressions, train)
+        X = standardised(data.expressions, train)
         for place, c in enumerate(numbers):
-            Y = _standardised(data.copies[:, data.chromosome == c], train)
+            Y = standardised(data.copies[:, data.chromosome == c], train)
             u, v = pmd(X[train], Y[train], 25, multiple)
             for part, rows in enumerate((train, test)):
-                found[seed, place, part] = _correlation(X[rows] @ u, Y[rows] @ v)
+                found[seed, place, part] = correlation(X[rows] @ u, Y[rows] @ v)
     return time.perf_counter() - begin, found
-
-
-def _standardised(block: Array, train: Array) -> Array:
-    deviation = block[train].std(axis=0, ddof=1)
-    return (block - block[train].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-
-
-def _correlation(a: Array, b: Array) -> float:
-    a, b = a - a.mean(), b - b.mean()
-    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b) / norms if norms > 0 else 0.0
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,7 +7,8 @@ explained after Zou, Hastie and Tibshirani (QR decomposition of the scores), "sp
 projection onto the span of the components; both are measured here, the same for all.
 
 ``MiniBatchSparsePCA`` runs with its defaults. ``SparsePCA`` runs with its faster method ("cd"), to
-a tolerance of 1e-3 and at most 100 iterations, which is far sooner than with its defaults.
+a tolerance of 1e-3 and at most 100 iterations (``--max-iter``), which is far sooner than with its
+defaults.
 
 Run it with ``python -m benchmarks.peers.sparse_pca``.
 """
@@ -77,18 +78,20 @@ def measures(X: Array, D: Array) -> dict[str, float]:
     }
 
 
-def peer(kind: str, k: int, alpha: float) -> Any:
+def peer(kind: str, k: int, alpha: float, max_iter: int) -> Any:
     """One of scikit-learn's estimators."""
     if kind == "mini-batch":
         return MiniBatchSparsePCA(k, alpha=alpha, random_state=0)
-    return BatchSparsePCA(k, alpha=alpha, method="cd", tol=1e-3, max_iter=100, random_state=0)
+    return BatchSparsePCA(k, alpha=alpha, method="cd", tol=1e-3, max_iter=max_iter, random_state=0)
 
 
-def compare(X: Array, k: int, kind: str, alpha: float, threads: int) -> dict[str, Any]:
+def compare(
+    X: Array, k: int, kind: str, alpha: float, threads: int, max_iter: int
+) -> dict[str, Any]:
     """Run one peer, then smalto at its density: the shortest run that is as good, and one pass."""
     with blas_threads(threads), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it has not converged
-        theirs, model = timed(lambda: peer(kind, k, alpha).fit(X))
+        theirs, model = timed(lambda: peer(kind, k, alpha, max_iter).fit(X))
     found: dict[str, Any] = {"peer": kind, "alpha": alpha, "threads": threads, "seconds": theirs}
     found |= measures(X, model.components_)
 
@@ -117,6 +120,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--sets", nargs="+", choices="DF", default=list("DF"), help="of the paper")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--levels", type=int, default=1, choices=(1, 2), help="of density")
+    parser.add_argument("--max-iter", type=int, default=100, help="of scikit-learn's SparsePCA")
     add_common(parser)
     options = parser.parse_args(arguments)
     about = machine()
@@ -131,7 +135,8 @@ def main(arguments: list[str] | None = None) -> None:
         for threads in options.threads:
             for kind, alphas in ALPHAS[name].items():
                 for alpha in alphas[: options.levels]:
-                    entry = {"set": name, **compare(X, k, kind, alpha, threads)}
+                    found = compare(X, k, kind, alpha, threads, options.max_iter)
+                    entry = {"set": name, **found}
                     runs.append(entry)
                     rows.append(_peer_row(entry))
                     for label, run in (

@@ -26,7 +26,16 @@ __all__ = [
 ]
 
 _ESTIMATORS = {"NMF", "DictionaryLearning", "SparseCCA", "SparsePCA"}
-_MODULES = {"datasets", "estimators", "image", "learners", "plot", "projections", "sources"}
+_MODULES = {
+    "datasets",
+    "distributed",
+    "estimators",
+    "image",
+    "learners",
+    "plot",
+    "projections",
+    "sources",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -229,7 +229,7 @@ def _write(out: Path, restored: Array, compare: Path | None, before: Array, cloc
     if compare is not None:
         from smalto.plot import before_after
 
-        write_figure(compare, before_after(before, restored)[0])
+        write_figure(compare, before_after(before, restored))
         wrote.append(compare)
     typer.echo(
         f"{restored.shape[1]} x {restored.shape[0]} pixels in {seconds:.1f} s; "

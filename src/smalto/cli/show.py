@@ -56,10 +56,7 @@ def show(
         learned, _ = _load(model)
         shape = _shape(patch, learned)
         order = None if unsorted else _by_use(learned)
-        colour = shape is not None and len(shape) == 3
-        if shape is None and not _is_square(learned.D.shape[1]):
-            m = learned.D.shape[1]
-            fail(f"how are {m} numbers to be drawn? Give --patch, as 1x{m} or any height x width")
+        colour = len(shape) == 3
         axes = dictionary_mosaic(learned.D, shape, signed=not (plain or colour), order=order)
         write_figure(out, axes)
     typer.echo(f"{len(learned.D)} atoms; wrote {out}")
@@ -117,18 +114,18 @@ def _load(path: Path) -> tuple[Any, Any]:
     return Model.of(state, {"use": use_of_atoms(state).tolist()}), state
 
 
-def _shape(patch: str | None, model: Any) -> tuple[int, ...] | None:
+def _shape(patch: str | None, model: Any) -> tuple[int, ...]:
     if patch is None:
-        known = model.info.get("patch")
-        return None if known is None else tuple(int(side) for side in known)
+        m = model.D.shape[1]
+        side = math.isqrt(m)
+        known = model.info.get("patch", (side, side) if side * side == m else None)
+        if known is None:
+            fail(f"how are {m} numbers to be drawn? Give --patch, as 1x{m} or any height x width")
+        return tuple(int(side) for side in known)
     try:
         return tuple(int(side) for side in patch.lower().split("x"))
     except ValueError:
         fail(f"--patch must be as 8x8 or 8x8x3, got {patch}")
-
-
-def _is_square(m: int) -> bool:
-    return any(math.isqrt(m // c) ** 2 * c == m for c in (1, 3))
 
 
 def _by_use(model: Any) -> Any:

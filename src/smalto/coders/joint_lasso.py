@@ -146,7 +146,7 @@ def _solve_groups(exact: Array, fast: Array, chunk: Chunk, lam: float, by_size: 
     score, fast_score = np.empty(width, dtype), np.empty(width, np.float32)
     used = np.zeros(width, np.bool_)
     indptr = np.zeros(n + 1, np.int64)
-    room = min(32, width)
+    room = min(128, width)
     indices = np.empty(n * room, np.int32)
     values = np.empty(indices.size, dtype)
     stuck = np.zeros(1, np.int64)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
 from smalto.coders.base import Chunk, Coder, Codes, Solver
+from smalto.coders.own_gram import lazy_gram
 from smalto.coders.per_signal import as_setting, check_length, of_rows
 from smalto.kernels.active import make_active_set
-from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64
-from smalto.kernels.omp import omp_rows
+from smalto.kernels.omp import make_state, omp_rows
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class OMP:
     eps: Any = None
     positive: bool = False
     look_ahead: bool = True
+
+    own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
 
     def __post_init__(self) -> None:
         if self.nonzeros is None and self.eps is None:
@@ -140,6 +142,8 @@ class L0:
     lam: float
     positive: bool = False
 
+    own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
+
     def __post_init__(self) -> None:
         check_number("lam", self.lam, low=0)
         if not np.isfinite(self.lam):
@@ -187,17 +191,12 @@ class _Greedy:
         self.G = G.reshape(-1)
         self.fast = self.G.astype(np.float32, copy=False)
         self.positive, self.look_ahead = positive, look_ahead
-        self.tolerance = DEPENDENT_32 if G.dtype == np.float32 else DEPENDENT_64
-        norms = np.diagonal(G)
-        own = np.where(norms > 0, norms, np.inf)
-        self.limits = (
-            own.astype(G.dtype), (self.tolerance * own).astype(G.dtype),
-            own.astype(np.float32), (DEPENDENT_32 * own).astype(np.float32),
-        )  # fmt: skip
+        self.norms = np.ascontiguousarray(np.diagonal(G))
 
     def solve(self, chunk: Chunk, limits: Array, eps: Array, gain: float) -> Codes:
         """Run the kernel over all rows, with more room whenever it asks for it."""
-        Q, norms = chunk.Q, chunk.norms
+        lazy, G, fast_G = lazy_gram(chunk.own, self.G, self.fast)
+        Q = chunk.Q
         n, width = Q.shape
         dtype = Q.dtype
         most = min(int(limits.max(initial=0)), width)
@@ -205,20 +204,22 @@ class _Greedy:
         indptr = np.zeros(n + 1, np.int64)
         indices = np.empty(n * min(64, room) + room, np.int32)
         values = np.empty(indices.size, dtype)
-        used = np.zeros(width, np.bool_)
-        left, score = np.empty((2, width), dtype)
-        fast_left, fast_score, fast_q = np.empty((3, width), np.float32)
+        used, own = np.zeros(width, np.bool_), self.norms.copy()
+        fast_q = np.empty(width, np.float32)
         row = 0
         while True:
             work, atoms = make_active_set(room)
-            c, fast_c = np.empty(width + room, dtype), np.empty(width + room, np.float32)
+            state, weights = make_state(room, width, dtype), np.empty(room, dtype)
+            fast_state, fast_weights = state, weights
+            if fast_G is not G:
+                fast_state = make_state(room, width, fast_q.dtype)
+                fast_weights = np.empty(room, np.float32)
             row = omp_rows(
-                self.G, self.fast, Q, row, norms, limits, eps, gain, self.positive,
-                self.look_ahead, *self.limits, work, atoms, used, c, left, score, fast_c, fast_left,
-                fast_score, fast_q, self.tolerance, indptr, indices, values,
+                lazy, G, fast_G, Q, row, chunk.norms, limits, eps, gain, self.positive,
+                self.look_ahead, own, work, atoms, used, state, weights, fast_state, fast_weights,
+                fast_q, indptr, indices, values, chunk.rounds,
             )  # fmt: skip
             if row == n:
-                chunk.rounds[:] = np.diff(indptr)  # an atom a round
                 return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
             if indptr[row] + room > indices.size:
                 more = indices.size + room

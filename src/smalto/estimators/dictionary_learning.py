@@ -36,7 +36,7 @@ from smalto.learning.replacement import Replacement
 from smalto.learning.samples import as_sample_set
 from smalto.learning.state import Record, State
 from smalto.learning.step import step_on
-from smalto.sources import as_source, lies_elsewhere
+from smalto.sources import as_source, is_dask, lies_elsewhere
 from smalto.threads import resolve_threads, single_threaded_blas
 
 
@@ -215,7 +215,8 @@ class DictionaryLearning(
             coder, constraint, learner = self._problem()
             if validation is not None:
                 validation = self._signals(as_rows("validation", validation))
-            result = learn(
+            run = _on_cluster() if is_dask(X) else learn
+            result = run(
                 source,
                 self.n_components,
                 coder,
@@ -239,6 +240,7 @@ class DictionaryLearning(
                 random_state=self.random_state,
             )
             self.stopped_ = result.stopped
+            self.n_features_in_ = result.D.shape[1]
             self._set_result(result.state, result.history, X)
         return self
 
@@ -309,10 +311,12 @@ class DictionaryLearning(
         Returns
         -------
         array (n, k), or csr_array with ``sparse_output``
-            One code per row.
+            One code per row. Of a Dask array: a lazy Dask array, coded block by block.
         """
         check_is_fitted(self, "components_")
         X = self._signals(self._rows(X, reset=False))
+        if is_dask(X):
+            return self._lazy_codes(X, mask, groups)
         signals = as_signals("X", X, mask, self.missing)
         D = np.ascontiguousarray(self.components_, float_dtype(signals.X.dtype))
         with single_threaded_blas():
@@ -320,6 +324,15 @@ class DictionaryLearning(
                 signals, D, self.coder_, groups, n_threads=resolve_threads(self.n_threads)
             )
         return csr if self.sparse_output else csr.toarray()
+
+    def _lazy_codes(self, X: Any, mask: Any, groups: Any) -> Any:
+        from smalto import distributed
+
+        if mask is not None or groups is not None or self.missing is not None:
+            message = "a Dask array cannot have a mask, missing entries or groups"
+            raise ValueError(message)
+        D = np.ascontiguousarray(self.components_, float_dtype(X.dtype))
+        return distributed.encode(X, D, self.coder_, sparse_output=self.sparse_output)
 
     def inverse_transform(self, X: Any) -> Array:
         """Signals ``αD`` from codes α.
@@ -375,7 +388,15 @@ class DictionaryLearning(
 
     def _rows(self, X: Any, *, reset: bool) -> Rows:
         """X as scikit-learn wants it checked, but neither copied nor read: that comes later."""
-        if reset and lies_elsewhere(X):
+        elsewhere = is_dask(X) or (reset and lies_elsewhere(X))
+        own = (type(self).fit, type(self)._source, type(self)._signals)
+        base = (DictionaryLearning.fit, DictionaryLearning._source, DictionaryLearning._signals)
+        if elsewhere and own != base:
+            message = f"{type(self).__name__} learns from tables in memory and memory maps, got {X!r:.60}"
+            raise TypeError(message)
+        if is_dask(X):
+            return self._lazy_rows(X, reset)
+        if elsewhere:
             source = as_source(X, nan=self.missing == "nan")
             self.n_features_in_ = source.n_features
             return source
@@ -386,6 +407,16 @@ class DictionaryLearning(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )
         return X if isinstance(X, np.memmap) else checked
+
+    def _lazy_rows(self, X: Any, reset: bool) -> Any:
+        """A Dask collection; of arrays the number of features is known."""
+        width = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
+        if reset and width is not None:
+            self.n_features_in_ = width
+        elif not reset and width != self.n_features_in_:
+            message = f"X has {width} features, learned was with {self.n_features_in_}"
+            raise ValueError(message)
+        return X
 
     # What an estimator for a special problem overrides.
 
@@ -446,3 +477,10 @@ class DictionaryLearning(
                     f"cannot change it, fit begins afresh"
                 )
                 raise ValueError(message)
+
+
+def _on_cluster() -> Any:
+    """`learn` on a cluster: Dask is imported only by those who use it."""
+    from smalto import distributed
+
+    return distributed.learn

@@ -16,8 +16,8 @@ from smalto.coders.encoding import blocks, code_rows, mean_cost, prepare
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_signals, in_groups
 from smalto.constraints import Constraint, L2Ball, check_constraint
+from smalto.estimators.base import all_or_nothing
 from smalto.estimators.dictionary_learning import DictionaryLearning
-from smalto.estimators.dictionary_learning import _all_or_nothing as all_or_nothing
 from smalto.learning.alternating import alternate
 from smalto.learning.begin import as_seed, begin, sample_size
 from smalto.learning.feed import as_data
@@ -32,7 +32,6 @@ from smalto.learning.state import State
 from smalto.threads import resolve_threads, single_threaded_blas
 
 EPOCHS = 200
-SWEEPS = 5  # over the atoms for each batch of a stream: codes are dense, and atoms depend on all
 _STARTS = ("samples", "random", "nndsvd", "nndsvda")
 
 
@@ -62,7 +61,7 @@ class NMF(DictionaryLearning):
         By default `fit` alternates between codes and atoms, with all codes in memory, to high
         accuracy: for data that can be read many times over. With a learner such as ``Online()``
         it passes over the data as `DictionaryLearning` does. Streams (`partial_fit`) are always
-        learned from by a learner, ``Online(sweeps=5)`` by default.
+        learned from by a learner, ``Online()`` by default.
     n_epochs : int, optional
         Passes over all of the data, at most: 200 by default, 1 with a learner.
     tol : float, default 1e-3
@@ -274,7 +273,7 @@ class NMF(DictionaryLearning):
             if not getattr(part, "positive", name == "constraint"):
                 message = f"NMF needs a non-negative {name}, such as one with positive=True, got {part}"
                 raise ValueError(message)
-        return coder, constraint, Online(sweeps=SWEEPS) if self.learner is None else self.learner
+        return coder, constraint, Online() if self.learner is None else self.learner
 
     def _check_settings(self) -> None:
         super()._check_settings()

@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import available_if
 
 from smalto.checks import Array, Rows, check_finite, check_number, float_dtype
 from smalto.coders.base import Coder
-from smalto.coders.encoding import ROWS_AT_ONCE
 from smalto.coders.lasso import Lasso
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, density
 from smalto.estimators.dictionary_learning import DictionaryLearning, takes_a_stream
@@ -22,21 +21,25 @@ from smalto.estimators.variance import (
     column_means,
     column_sums,
     principal_components,
+    rows_of,
     score_moments,
 )
-from smalto.learning.atoms import Replacement
 from smalto.learning.continuation import Continuation
 from smalto.learning.learner import Learner
 from smalto.learning.loop import Callback
 from smalto.learning.online import Online
+from smalto.learning.replacement import Replacement
 from smalto.learning.state import Record, State
-from smalto.sources import Source, as_source
+from smalto.sources import Source
+from smalto.sources.base import Ordered, Warming
+from smalto.sources.order import RowOrder
 
 DEFAULT_DENSITY = 0.3
 # By measurement on faces and patches: see benchmarks/peers/sparse_pca.py.
 DEFAULT_LAM = 0.4
 DEFAULT_RHO = 2.0
 _SAMPLE_ROWS = 2048
+_HELD_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,19 @@ class _Centred:
 
     def rows(self, numbers: Array) -> Rows:
         return centred(self.source.rows(numbers), self.mean, self.dtype)
+
+
+@dataclass(frozen=True)
+class _CentredInOrder(_Centred):
+    """The same of a source that knows in which order it is best read."""
+
+    def order(self, seed: int) -> RowOrder:
+        assert isinstance(self.source, Ordered)
+        return self.source.order(seed)
+
+    def warm(self, order: RowOrder, epoch: int, place: int) -> None:
+        if isinstance(self.source, Warming):
+            self.source.warm(order, epoch, place)
 
 
 class SparsePCA(DictionaryLearning):
@@ -92,9 +108,9 @@ class SparsePCA(DictionaryLearning):
     constraint : constraint, optional
         Any other set for the components, instead of ``gamma``, ``density`` and ``fused``.
     learner : learner, optional
-        How the components follow from the data. By default ``Online(rho=2, t0=v)``, v being the
-        total variance of the samples: the first components are held until their density has
-        settled.
+        How the components follow from the data. By default ``Online(rho=2, t0=v)``, where v is
+        the total variance of the samples: principal components to begin with are held until
+        their density has settled. v is 0 where ``init`` is given.
     init : array (k, m), optional
         The first components. By default principal components of 2 048 samples (or of the first
         batch of a stream), or samples where these are too few for that.
@@ -106,8 +122,8 @@ random_state, sparse_output
     ----------
     components_ : array (k, m)
         One component per row: first the one that explains most, then the one that adds most to
-        it, and so on. The largest entry (in magnitude) of each is positive, if it has both signs.
-        They are in the set, so their norms are below 1.
+        it, and so on. The largest entry (in magnitude) of each is positive, unless codes may not
+        change their sign. They are in the set, so their norms are at most 1.
     mean_ : array (m,)
         Mean of the samples: of all of X in `fit`, of all samples so far in `partial_fit`.
     explained_variance_ : array (k,)
@@ -275,7 +291,7 @@ random_state, sparse_output
     def _problem(self) -> tuple[Coder | None, Constraint | None, Learner | None]:
         learner = self.learner
         if learner is None:
-            learner = Online(rho=DEFAULT_RHO, t0=self._total_variance)
+            learner = Online(rho=DEFAULT_RHO, t0=self._held)
         return self._codes(), self._set(), learner
 
     def _codes(self) -> Coder:
@@ -316,13 +332,11 @@ random_state, sparse_output
         return super()._rows(X, reset=reset)
 
     def _source(self, X: Rows) -> Source:
-        source = as_source(X)
-        self.mean_ = column_means(X)
-        if not np.isfinite(self.mean_).all():  # of a memory map, which has not been read before
-            for first in range(0, source.n_rows, ROWS_AT_ONCE):
-                source.rows(np.arange(first, min(first + ROWS_AT_ONCE, source.n_rows)))
-        rest = _Centred(source, self.mean_)
-        self._total_variance = _mean_square(_sample(rest))
+        source = rows_of(X)
+        self.mean_ = column_means(source)
+        kind = _CentredInOrder if isinstance(source, Ordered) else _Centred
+        rest = kind(source, self.mean_)
+        self._look_at(_sample(rest))
         return rest
 
     def _batch(self, X: Rows, state: State | None) -> Rows:
@@ -333,24 +347,41 @@ random_state, sparse_output
         self.mean_ = before + (column_sums(X) - n * before) / (seen + n)
         rest = centred(X, self.mean_, X.dtype)
         if state is None:
-            self._total_variance = _mean_square(rest)
+            self._look_at(rest[:_SAMPLE_ROWS])
         else:
             state.move_origin(self.mean_ - before)
         return rest
 
+    def _look_at(self, rows: Array) -> None:
+        """Decide from centred rows what learning starts with."""
+        n = len(rows)
+        self._total_variance = float(np.einsum("ij,ij->", rows, rows, dtype=np.float64)) / n
+        if not self._total_variance > 0:
+            message = (
+                f"all of the {n} samples looked at are the same (or only 1 sample is given): "
+                "once they are centred there is nothing to learn from"
+            )
+            raise ValueError(message)
+        self._start = None
+        if self.init is None:
+            self._start = principal_components(rows, self.n_components)
+        # A start from a few samples is worth no more than they are.
+        share = 0.0 if self._start is None else min(1.0, n / _HELD_ROWS)
+        self._held = share * self._total_variance
+
     def _first_atoms(self, data: Any) -> Any:
-        if self.init is not None:
-            return self.init
-        return principal_components(_sample(as_source(data)), self.n_components)
+        return self.init if self._start is None else self._start
 
     def _signals(self, X: Rows) -> Rows:
         return centred(X, self.mean_, float_dtype(X.dtype))
 
     def _set_result(self, state: State, history: list[Record], X: Rows) -> None:
         super()._set_result(state, history, X)
+        self._start = None  # it has been used
         moments, total = score_moments(X, self.components_, self.mean_)
         order, variances = adjusted_variances(moments)
-        self.components_ = _signed(self.components_[order])
+        may_turn = not getattr(state.coder, "positive", False)  # codes have to turn with them
+        self.components_ = _signed(self.components_[order], state.constraint, may_turn)
         self.explained_variance_ = variances
         self.explained_variance_ratio_ = variances / total if total > 0 else 0.0 * variances
         self.density_ = density(self.components_)
@@ -362,21 +393,17 @@ def _sample(source: Source) -> Array:
     return source.rows(np.unique(numbers.astype(np.intp)))  # type: ignore[no-any-return]
 
 
-def _mean_square(rows: Array) -> float:
-    """The mean of ‖x‖²; 1 where there is nothing but zeros, of which learning complains."""
-    return float(np.einsum("ij,ij->", rows, rows, dtype=np.float64)) / len(rows) or 1.0
-
-
 def _given(model: Any, *names: str) -> dict[str, Any]:
     values = {name: getattr(model, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _signed(D: Array) -> Array:
-    """The sign of each atom under which its largest entry is positive; one-sided ones keep theirs.
-
-    A non-negative atom is positive already; a non-positive one would not be in a set of
-    non-negative ones, so it may be turned.
-    """
-    largest = D[np.arange(len(D)), np.argmax(np.abs(D), axis=1)]
-    return np.ascontiguousarray(np.where(largest < 0, -1, 1)[:, None].astype(D.dtype) * D)
+def _signed(D: Array, constraint: Constraint, may_turn: bool) -> Array:
+    """Each atom with the sign under which its largest entry is positive, if that is allowed."""
+    D = np.ascontiguousarray(D)
+    for atom in D:
+        if may_turn and atom[np.argmax(np.abs(atom))] < 0:
+            turned = 0 - atom  # without −0
+            if constraint.gauge(turned) <= 1.0 + 1e-3:
+                atom[:] = turned
+    return D

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,38 @@ from scipy import linalg, sparse
 
 from smalto.checks import Array, Rows
 from smalto.coders.encoding import ROWS_AT_ONCE
+from smalto.sources import Source, Stream, as_source
 
 
-def column_means(X: Rows) -> Array:
-    """Means of the columns in float64, block by block: X may be larger than memory."""
-    total = np.zeros(X.shape[1])
-    for first in range(0, X.shape[0], ROWS_AT_ONCE):
-        total += column_sums(X[first : first + ROWS_AT_ONCE])
-    return np.asarray(total / X.shape[0])
+def rows_of(X: Any) -> Source:
+    """X as rows that can be read as often as it takes."""
+    source = as_source(X)
+    if isinstance(source, Stream):
+        message = (
+            "the samples are read several times, but a stream can be read once: give its batches "
+            "to partial_fit"
+        )
+        raise TypeError(message)
+    return source
+
+
+def _blocks(source: Source) -> Iterator[Rows]:
+    """All rows in order, some at a time: there may be more than fit into memory."""
+    for first in range(0, source.n_rows, ROWS_AT_ONCE):
+        yield source.rows(np.arange(first, min(first + ROWS_AT_ONCE, source.n_rows)))
+
+
+def column_means(X: Any) -> Array:
+    """Means of the columns, in float64."""
+    source = rows_of(X)
+    total = np.zeros(source.n_features)
+    for block in _blocks(source):
+        total += column_sums(block)
+    return np.asarray(total / source.n_rows)
 
 
 def column_sums(X: Rows) -> Array:
-    """Sums of the columns in float64."""
+    """Sums of the columns, in float64."""
     return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1)
 
 
@@ -30,7 +51,7 @@ def centred(X: Rows, mean: Array, dtype: np.dtype[Any]) -> Array:
     return np.asarray(np.subtract(dense, mean.astype(dtype), dtype=dtype))
 
 
-def score_moments(X: Rows, D: Array, mean: Array) -> tuple[Array, float]:
+def score_moments(X: Any, D: Array, mean: Array) -> tuple[Array, float]:
     """``ZᵀZ / n`` of the scores ``Z = (X − mean) Dᵀ``, and the total variance of X.
 
     The rows of D are taken as directions, of norm 1 (or 0).
@@ -39,12 +60,13 @@ def score_moments(X: Rows, D: Array, mean: Array) -> tuple[Array, float]:
     dtype = D.dtype
     V = np.divide(D, norms, out=np.zeros_like(D), where=norms > 0).T
     moments, total = np.zeros((len(D), len(D))), 0.0
-    for first in range(0, X.shape[0], ROWS_AT_ONCE):
-        block = centred(X[first : first + ROWS_AT_ONCE], mean, dtype)
+    source = rows_of(X)
+    for rows in _blocks(source):
+        block = centred(rows, mean, dtype)
         Z = block @ V
         moments += Z.T @ Z
         total += float(np.einsum("ij,ij->", block, block, dtype=np.float64))
-    return moments / X.shape[0], total / X.shape[0]
+    return moments / source.n_rows, total / source.n_rows
 
 
 def adjusted_variances(moments: Array) -> tuple[Array, Array]:
@@ -79,10 +101,9 @@ def principal_components(X: Array, count: int) -> Array | None:
     size = min(n, m)
     if count > size:
         return None
-    X64 = X.astype(np.float64, copy=False)
-    moments = X64 @ X64.T if n < m else X64.T @ X64
+    moments = X @ X.T if n < m else X.T @ X
     values, vectors = linalg.eigh(moments, subset_by_index=(size - count, size - 1))
-    if not values[0] > 1e-10 * values[-1]:
+    if not values[0] > 100 * np.finfo(X.dtype).eps * values[-1]:
         return None
-    components = vectors.T[::-1] if n >= m else (X64.T @ vectors / np.sqrt(values)).T[::-1]
+    components = vectors.T[::-1] if n >= m else (X.T @ vectors / np.sqrt(values)).T[::-1]
     return np.ascontiguousarray(components, X.dtype)

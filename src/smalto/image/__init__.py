@@ -1,5 +1,6 @@
 """Pictures: their patches as samples, and what dictionaries do for them."""
 
+from smalto.image.damage import text_mask
 from smalto.image.denoise import denoise
 from smalto.image.inpaint import inpaint
 from smalto.image.noise import estimate_noise
@@ -19,4 +20,5 @@ __all__ = [
     "luminance",
     "read_picture",
     "reconstruct",
+    "text_mask",
 ]

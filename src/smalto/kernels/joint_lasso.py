@@ -17,7 +17,7 @@ import numpy as np
 from smalto.kernels.active import LANES, largest
 from smalto.kernels.groups import padded, write_group
 from smalto.kernels.jit import kernel
-from smalto.kernels.joint_newton import SPARE, inner, multiply, settle
+from smalto.kernels.joint_newton import SPARE, inner, refresh, settle
 from smalto.kernels.simd import above, fma, lanes, load, lowest_bit, splat, store, zero
 
 FIRST = 8  # atoms that may join at once, at least ...
@@ -105,14 +105,6 @@ def _join(G, q, width, row, n, size, score, top, lam, gram, stride, atoms, s, ro
 
 
 @kernel
-def _refresh(gram, stride, s, codes, given, left, size):
-    """The correlations with the active atoms, afresh: ``left = given − gram codes``."""
-    multiply(gram, stride, s, codes, left, size)
-    for o in range(0, s * size, LANES):
-        store(left, o, load(given, o) - load(left, o))
-
-
-@kernel
 def _gap(norm, top, lam, codes, given, left, norms, s, size):
     """The duality gap and the objective, from the largest norm of correlations.
 
@@ -145,7 +137,7 @@ def _descend(G, q, row, fast_G, fast_q, fast_row, width, n, norm, scale, lam, to
     floor, tight = 8.0 * unit * norm, 64.0 * unit * scale
     goal = scale
     for _ in range(_MOST):
-        _refresh(gram, stride, s, codes, given, left, size)
+        refresh(gram, stride, s, codes, given, left, size)
         for o in range(s * size):
             a[o] = codes[o]
         _norms_of_correlations(fast_G, width, fast_q, fast_row, n, atoms, s, a, size, score)
@@ -162,13 +154,12 @@ def _descend(G, q, row, fast_G, fast_q, fast_row, width, n, norm, scale, lam, to
                       used, codes, given, norms)  # fmt: skip
         if s > before:
             goal = max(min(goal, _EASE * (top - lam)), tight)
-            _refresh(gram, stride, s, codes, given, left, size)
         elif goal <= tight:
             break  # rounding keeps it from the optimum
         else:
             goal = max(1e-3 * goal, tight)
-        s, _ = settle(gram, stride, s, lam, goal, atoms, used, codes, left, given, size, norms,
-                      matrix, schur, move, other, small)  # fmt: skip
+        s = settle(gram, stride, s, lam, goal, atoms, used, codes, given, left, size, norms, matrix,
+                   schur, move, other, small)  # fmt: skip
     if gap > 1e3 * (tolerance * primal + floor):
         stuck[0] += 1
     return s

@@ -32,8 +32,9 @@ from smalto.kernels.simd import fma, hsum, load, splat, store
 SPARE = 4  # rows that are computed at once
 _HALVINGS = 40  # of the interval of a line search
 _DAMPING = 1e-10  # of the diagonal of G, on top of it
-_WARM_UP = 3  # sweeps before the first Newton step
-_MOST = 200  # sweeps
+_WARM_UP = 2  # sweeps before a Newton step, at least
+_PATIENCE = 4  # sweeps that take as long as a Newton step
+_MOST = 300  # sweeps
 
 
 @kernel
@@ -49,19 +50,53 @@ def inner(x, i, y, j, size):
 def multiply(matrix, stride, s, source, target, size):
     """``target = matrix @ source``, for tables of so many numbers a row."""
     for i in range(0, s, SPARE):
-        row = i * stride
-        for o in range(0, size, LANES):
-            t0, t1, t2, t3 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
+        m0 = i * stride
+        m1, m2, m3 = m0 + stride, m0 + 2 * stride, m0 + 3 * stride
+        at = i * size
+        for o in range(0, size - LANES, 2 * LANES):
+            a0, a1, a2, a3 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
+            b0, b1, b2, b3 = a0, a0, a0, a0
             for r in range(s):
-                v = load(source, r * size + o)
-                t0 = fma(splat(matrix[row + r]), v, t0)
-                t1 = fma(splat(matrix[row + stride + r]), v, t1)
-                t2 = fma(splat(matrix[row + 2 * stride + r]), v, t2)
-                t3 = fma(splat(matrix[row + 3 * stride + r]), v, t3)
-            store(target, i * size + o, t0)
-            store(target, (i + 1) * size + o, t1)
-            store(target, (i + 2) * size + o, t2)
-            store(target, (i + 3) * size + o, t3)
+                a, b = load(source, r * size + o), load(source, r * size + o + LANES)
+                w = splat(matrix[m0 + r])
+                a0, b0 = fma(w, a, a0), fma(w, b, b0)
+                w = splat(matrix[m1 + r])
+                a1, b1 = fma(w, a, a1), fma(w, b, b1)
+                w = splat(matrix[m2 + r])
+                a2, b2 = fma(w, a, a2), fma(w, b, b2)
+                w = splat(matrix[m3 + r])
+                a3, b3 = fma(w, a, a3), fma(w, b, b3)
+            _store_two(target, at + o, a0, b0)
+            _store_two(target, at + size + o, a1, b1)
+            _store_two(target, at + 2 * size + o, a2, b2)
+            _store_two(target, at + 3 * size + o, a3, b3)
+        if size % (2 * LANES):
+            o = size - LANES
+            a0, a1, a2, a3 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
+            for r in range(s):
+                a = load(source, r * size + o)
+                a0 = fma(splat(matrix[m0 + r]), a, a0)
+                a1 = fma(splat(matrix[m1 + r]), a, a1)
+                a2 = fma(splat(matrix[m2 + r]), a, a2)
+                a3 = fma(splat(matrix[m3 + r]), a, a3)
+            store(target, at + o, a0)
+            store(target, at + size + o, a1)
+            store(target, at + 2 * size + o, a2)
+            store(target, at + 3 * size + o, a3)
+
+
+@kernel
+def _store_two(target, at, a, b):
+    store(target, at, a)
+    store(target, at + LANES, b)
+
+
+@kernel
+def refresh(gram, stride, s, codes, given, left, size):
+    """The correlations of the residuals with the active atoms: ``left = given − gram codes``."""
+    multiply(gram, stride, s, codes, left, size)
+    for o in range(0, s * size, LANES):
+        store(left, o, load(given, o) - load(left, o))
 
 
 @kernel
@@ -88,21 +123,67 @@ def invert(matrix, stride, s):
 
 
 @kernel
-def sweep(gram, stride, s, lam, codes, left, size, norms):
+def solve(matrix, stride, s, b):
+    """Solve for b, in place, with a positive matrix, which is lost; False where it is not."""
+    for p in range(s):
+        row = p * stride
+        pivot = matrix[row + p]
+        if not pivot > 0.0:
+            return False
+        for r in range(p + 1, s):
+            other = r * stride
+            factor = -matrix[other + p] / pivot
+            minus = splat(factor)
+            for o in range(p // LANES * LANES, s, LANES):
+                v = fma(minus, load(matrix, row + o), load(matrix, other + o))
+                store(matrix, other + o, v)
+            b[r] += factor * b[p]
+    for p in range(s - 1, -1, -1):
+        row = p * stride
+        total = b[p]
+        for r in range(p + 1, s):
+            total -= matrix[row + r] * b[r]
+        b[p] = total / matrix[row + p]
+    return True
+
+
+@kernel
+def sweep(gram, stride, s, lam, codes, given, size, norms, row):
     """Minimise over the coefficients of one atom after the other; the worst violation met.
 
-    ``left`` are the correlations of the residuals with the active atoms, ``norms`` those of the
-    rows of the codes; both are kept up to date.
+    ``norms`` are those of the rows of the codes; ``row`` has room for one.
     """
     worst = 0.0
     for p in range(s):
-        begin = p * size
-        g = gram[p * stride + p]
-        own = splat(g)
+        begin, line = p * size, p * stride
+        g = gram[line + p]
+        gram[line + p] = 0.0  # not counting the atom itself
         total = splat(0.0)
-        for o in range(begin, begin + size, LANES):
-            v = fma(own, load(codes, o), load(left, o))
-            total = fma(v, v, total)
+        o = 0
+        while o + 4 * LANES <= size:
+            v0, v1 = load(given, begin + o), load(given, begin + o + LANES)
+            v2, v3 = load(given, begin + o + 2 * LANES), load(given, begin + o + 3 * LANES)
+            for r in range(s):
+                w, at = splat(-gram[line + r]), r * size + o
+                v0, v1 = fma(w, load(codes, at), v0), fma(w, load(codes, at + LANES), v1)
+                v2 = fma(w, load(codes, at + 2 * LANES), v2)
+                v3 = fma(w, load(codes, at + 3 * LANES), v3)
+            _store_two(row, o, v0, v1)
+            _store_two(row, o + 2 * LANES, v2, v3)
+            total = fma(v0, v0, fma(v1, v1, fma(v2, v2, fma(v3, v3, total))))
+            o += 4 * LANES
+        while o < size:
+            v0, v1 = load(given, begin + o), splat(0.0)
+            for r in range(0, s - 1, 2):
+                v0 = fma(splat(-gram[line + r]), load(codes, r * size + o), v0)
+                v1 = fma(splat(-gram[line + r + 1]), load(codes, (r + 1) * size + o), v1)
+            if s % 2:
+                v0 = fma(splat(-gram[line + s - 1]), load(codes, (s - 1) * size + o), v0)
+            v0 = v0 + v1
+            store(row, o, v0)
+            total = fma(v0, v0, total)
+            o += LANES
+        gram[line + p] = g
         norm = np.sqrt(hsum(total))
         factor = (1.0 - lam / norm) / g if norm > lam else 0.0
         if factor == 0.0 and norms[p] == 0.0:
@@ -111,14 +192,10 @@ def sweep(gram, stride, s, lam, codes, left, size, norms):
         by = splat(factor)
         total = splat(0.0)
         for o in range(0, size, LANES):
-            a = load(codes, begin + o)
-            new = fma(own, a, load(left, begin + o)) * by
-            store(codes, begin + o, new)
-            d = a - new
-            total = fma(d, d, total)
-            for r in range(s):
-                at = r * size + o
-                store(left, at, fma(splat(gram[p * stride + r]), d, load(left, at)))
+            v = load(row, o) * by
+            change = v - load(codes, begin + o)
+            total = fma(change, change, total)
+            store(codes, begin + o, v)
         worst = max(worst, g * np.sqrt(hsum(total)))
     return worst
 
@@ -161,12 +238,14 @@ def _line_search(s, lam, slope, curve, along):
 
 
 @kernel
-def newton(gram, stride, s, lam, codes, left, size, norms, matrix, schur, move, other, small):
+def newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur, move, other,
+           small):  # fmt: skip
     """One Newton step with a line search, where no row of the codes is zero; whether it moved.
 
-    ``matrix`` and ``schur`` have room for as much as ``gram``, ``move`` and ``other`` for tables,
-    ``small`` for three numbers per atom.
+    ``matrix`` and ``schur`` have room for as much as ``gram``; ``left``, ``move`` and ``other`` for
+    tables; ``small`` for three numbers per atom.
     """
+    refresh(gram, stride, s, codes, given, left, size)
     for p in range(s):
         row = p * stride
         for o in range(0, s, LANES):
@@ -180,10 +259,10 @@ def newton(gram, stride, s, lam, codes, left, size, norms, matrix, schur, move, 
         return False
     multiply(matrix, stride, s, other, move, size)
     for p in range(s):
+        row = p * stride
         w = lam / norms[p]
         small[p] = w * inner(codes, p * size, move, p * size, size) / norms[p]
         # P_pp = w (M⁻¹G)_pp: the difference would lose all digits where w is large.
-        row = p * stride
         total = _DAMPING * matrix[row + p] * gram[row + p]
         for r in range(s):
             total += matrix[row + r] * gram[row + r]
@@ -193,39 +272,40 @@ def newton(gram, stride, s, lam, codes, left, size, norms, matrix, schur, move, 
             value = -w * matrix[row + r] * (lam / norms[r]) * cosine
             schur[row + r] = value
             schur[r * stride + p] = value
-    if not invert(schur, stride, s):
+    if not solve(schur, stride, s, small):
         return False
     for p in range(s):
-        t = 0.0
-        for r in range(s):
-            t += schur[p * stride + r] * small[r]
-        by = splat(t * lam / (norms[p] * norms[p]))
+        by = splat(small[p] * lam / (norms[p] * norms[p]))
         for o in range(p * size, (p + 1) * size, LANES):
             store(other, o, fma(by, load(codes, o), load(other, o)))
     multiply(matrix, stride, s, other, move, size)
-    multiply(gram, stride, s, move, other, size)
     slope, curve = 0.0, 0.0
     for p in range(s):
         at = p * size
+        # M Δ is known: what is left of it is G Δ.
+        g = gram[p * stride + p]
+        c = inner(move, at, move, at, size)
         slope += inner(move, at, left, at, size)
-        curve += inner(move, at, other, at, size)
+        curve += inner(move, at, other, at, size) - (lam / norms[p] + _DAMPING * g) * c
         small[3 * p] = norms[p] * norms[p]
         small[3 * p + 1] = inner(codes, at, move, at, size)
-        small[3 * p + 2] = inner(move, at, move, at, size)
+        small[3 * p + 2] = c
     t = _line_search(s, lam, slope, curve, small)
     if not t > 0.0:
         return False
-    plus, minus = splat(t), splat(-t)
+    by = splat(t)
     for p in range(s):
+        total = splat(0.0)
         for o in range(p * size, (p + 1) * size, LANES):
-            store(codes, o, fma(plus, load(move, o), load(codes, o)))
-            store(left, o, fma(minus, load(other, o), load(left, o)))
-        norms[p] = np.sqrt(inner(codes, p * size, codes, p * size, size))
+            v = fma(by, load(move, o), load(codes, o))
+            store(codes, o, v)
+            total = fma(v, v, total)
+        norms[p] = np.sqrt(hsum(total))
     return True
 
 
 @kernel
-def drop_zeros(gram, stride, s, atoms, used, codes, left, given, size, norms):
+def drop_zeros(gram, stride, s, atoms, used, codes, given, size, norms):
     """Let the atoms whose coefficients are zero leave; the number of those that stay."""
     kept = 0
     for p in range(s):
@@ -237,7 +317,6 @@ def drop_zeros(gram, stride, s, atoms, used, codes, left, given, size, norms):
             norms[kept] = norms[p]
             for o in range(0, size, LANES):
                 store(codes, kept * size + o, load(codes, p * size + o))
-                store(left, kept * size + o, load(left, p * size + o))
                 store(given, kept * size + o, load(given, p * size + o))
             for r in range(s):
                 gram[kept * stride + r] = gram[p * stride + r]
@@ -249,21 +328,24 @@ def drop_zeros(gram, stride, s, atoms, used, codes, left, given, size, norms):
 
 
 @kernel
-def settle(gram, stride, s, lam, goal, atoms, used, codes, left, given, size, norms, matrix, schur,
+def settle(gram, stride, s, lam, goal, atoms, used, codes, given, left, size, norms, matrix, schur,
            move, other, small):  # fmt: skip
     """Sweeps and Newton steps until a sweep meets no violation above ``goal``.
 
-    Returns the number of atoms, none of which is zero, and the last sweep's worst violation.
+    A Newton step comes when sweeps would take longer, as far as the last two can tell. Returns the
+    number of atoms, none of which is zero.
     """
-    worst = np.inf
-    for number in range(_MOST):
-        worst = sweep(gram, stride, s, lam, codes, left, size, norms)
+    worst, since = np.inf, 0
+    for _ in range(_MOST):
+        before, worst = worst, sweep(gram, stride, s, lam, codes, given, size, norms, move)
+        since += 1
         if worst <= goal:
             break
-        if number >= _WARM_UP - 1:
-            s = drop_zeros(gram, stride, s, atoms, used, codes, left, given, size, norms)
-            newton(
-                gram, stride, s, lam, codes, left, size, norms, matrix, schur, move, other, small
-            )
-    s = drop_zeros(gram, stride, s, atoms, used, codes, left, given, size, norms)
-    return s, worst
+        # Sweeps shrink violations by about worst/before each: will a few do?
+        if since >= _WARM_UP and worst * (worst / before) ** _PATIENCE > goal:
+            s = drop_zeros(gram, stride, s, atoms, used, codes, given, size, norms)
+            newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur, move,
+                   other, small)  # fmt: skip
+            since = 0
+            worst = np.inf
+    return drop_zeros(gram, stride, s, atoms, used, codes, given, size, norms)

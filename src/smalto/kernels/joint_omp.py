@@ -144,7 +144,7 @@ def _pursue(G, width, q, row, n, norm, limit, eps, gain, look_ahead, own, least,
     while s < limit and error > eps and top > gain:
         if s == capacity(work, atoms):
             return -1
-        j = first_above(score, c.dtype.type(top) * near, width)
+        j = first_above(score, 0, width, c.dtype.type(top) * near)
         out = look_ahead and not left[j] > least[j]  # it depends on the active atoms
         left[j] = np.inf
         if out or not append(G, width, work, atoms, s, j, 0.0, tolerance):

@@ -58,16 +58,15 @@ def _unit(x: Array) -> Array | None:
 
 
 def remember_worst(state: State, X: Rows, costs: Array) -> None:
-    """Keep the worst-coded samples of a batch if they are worse than those kept."""
+    """Keep badly coded samples of a batch if they are worse than those kept."""
     state.worst_cost *= _FADE
-    few = min(8, len(costs))
-    for row in np.argpartition(costs, len(costs) - few)[-few:]:
+    for row, cost in enumerate(costs):
         place = int(np.argmin(state.worst_cost))
-        if costs[row] <= state.worst_cost[place]:
+        if cost <= state.worst_cost[place]:
             continue
         x = X[[row]].toarray()[0] if sparse.issparse(X) else X[row]
         state.worst[place] = x
-        state.worst_cost[place] = costs[row]
+        state.worst_cost[place] = cost
 
 
 def replace_atoms(state: State, replacement: Replacement, G: Array) -> int:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from smalto.coders.base import Coder, Joint
 from smalto.coders.signals import Missing, as_signals, check_missing
 from smalto.learning.batch import Batch
+from smalto.learning.replacement import Replacement
 from smalto.learning.samples import Samples, SampleSet, as_sample_set
-from smalto.learning.state import State
+from smalto.learning.state import Record, State
+from smalto.learning.step import step
 from smalto.sources import (
     ArraySource,
     ReadAhead,
@@ -25,7 +27,7 @@ from smalto.sources import (
 class Drawn(NamedTuple):
     """The samples of one step."""
 
-    blocks: Iterator[Samples]
+    blocks: Iterator[Any]  # of Samples, or of whatever else the feed learns from
     n_new: int
     place: int  # where the epoch is after them
     ends_epoch: bool  # whether that is known to be its end
@@ -41,11 +43,43 @@ class Feed(Protocol):
     def draw(self, state: State, interrupted: Callable[[], bool]) -> Drawn | None:
         """The next batch, read and whole; None if the epoch has no more samples."""
 
+    def learn(self, state: State, drawn: Drawn, n_threads: int) -> Record:
+        """Make a step with it."""
+
     def begin_epoch(self) -> bool:
         """Whether there is another epoch, after one that has ended unforeseen."""
 
     def close(self) -> None:
         """End what runs in the background."""
+
+
+@runtime_checkable
+class Data(Protocol):
+    """What a run learns from, and what it has to know of it."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many samples there are; None for a stream."""
+
+    @property
+    def n_features(self) -> int:
+        """How many numbers a sample has."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the computation."""
+
+    def beginning(self, count: int) -> SampleSet:
+        """What to draw so many samples from that decide how a run starts."""
+
+    def feed(self, state: State) -> Feed:
+        """The batches from where a state stands."""
+
+
+def learn_here(state: State, drawn: Drawn, n_threads: int) -> Record:
+    """Make a step with samples that are in this process."""
+    replacement = state.replacement or Replacement()
+    return step(state, drawn.blocks, drawn.n_new, replacement, state.continuation, n_threads)
 
 
 class SetFeed:
@@ -71,6 +105,10 @@ class SetFeed:
         if not self._lazy:
             blocks = iter(list(blocks))
         return Drawn(blocks, n_new, end, end == samples.n_draws)
+
+    def learn(self, state: State, drawn: Drawn, n_threads: int) -> Record:
+        """Make a step with it."""
+        return learn_here(state, drawn, n_threads)
 
     def begin_epoch(self) -> bool:
         """There always is one."""
@@ -128,6 +166,10 @@ class StreamFeed:
         numbers = np.arange(state.place, state.place + count)
         batch = Samples(numbers, as_signals("the stream", X, None, self._missing))
         return Drawn(batch.parts(), count, state.place + count, False)
+
+    def learn(self, state: State, drawn: Drawn, n_threads: int) -> Record:
+        """Make a step with it."""
+        return learn_here(state, drawn, n_threads)
 
     def begin_epoch(self) -> bool:
         """Whether the stream can begin again, and had something to give when it last did."""
@@ -206,18 +248,25 @@ class StreamData:
 
 def as_data(
     source: Any, mask: Any, missing: Missing, sample_weight: Any, groups: Any, coder: Coder
-) -> SetData | StreamData:
+) -> Data:
     """Check what a user gives to learn from."""
     check_missing(missing)
+    if isinstance(source, Data):
+        given = {"mask": mask, "sample_weight": sample_weight, "groups": groups, "missing": missing}
+        _refuse(given, "cannot be used with data on a cluster")
+        return source
     if not isinstance(source, np.ndarray):  # those may have a mask of their own
         source = as_source(source, nan=missing is not None or mask is not None)
     if not isinstance(source, Stream):
         return SetData(as_sample_set(source, mask, missing, sample_weight, groups, coder))
-    joint = coder if isinstance(coder, Joint) else None
-    given = {"mask": mask, "sample_weight": sample_weight, "groups": groups, "coder": joint}
+    given = {"mask": mask, "sample_weight": sample_weight, "groups": groups}
+    given["a joint coder"] = coder if isinstance(coder, Joint) else None
+    _refuse(given, "needs data of known length: a stream has none")
+    return StreamData(source, missing)
+
+
+def _refuse(given: dict[str, Any], reason: str) -> None:
     for name, value in given.items():
         if value is not None:
-            shown = f"coder={coder}" if name == "coder" else name
-            message = f"{shown} needs data of known length: a stream has none"
+            message = f"{name} {reason}"
             raise ValueError(message)
-    return StreamData(source, missing)

@@ -23,13 +23,12 @@ from smalto.coders.signals import Missing, Signals, as_signals, in_groups
 from smalto.constraints import Adaptive, Constraint, density
 from smalto.learning.begin import begin, sample_size
 from smalto.learning.continuation import Continuation
-from smalto.learning.feed import Drawn, Feed, MidStep, SetData, StreamData, as_data
+from smalto.learning.feed import Data, Drawn, Feed, MidStep, as_data
 from smalto.learning.interrupts import deferred_interrupt
 from smalto.learning.learner import Learner, check_learner
 from smalto.learning.limits import Limits, schedule
 from smalto.learning.replacement import Replacement
 from smalto.learning.state import Record, State, as_state, check_state
-from smalto.learning.step import step
 from smalto.threads import resolve_threads, single_threaded_blas
 
 Callback: TypeAlias = Callable[[State, Record], "bool | None"]
@@ -186,10 +185,10 @@ def learn(
     n_atoms = check_integer("n_atoms", n_atoms)
     limits = Limits.of(n_epochs, max_steps, max_seconds)
     is_due = schedule(validate_every)
-    check_kind("replacement", replacement, Replacement | None, "None or Replacement(...)")
+    check_kind("replacement", replacement, Replacement | None, "Replacement(...)")
     check_kind("continuation", continuation, Continuation | None, "None or Continuation(...)")
     calls = check_callbacks(callbacks)
-    data = as_data(source, mask, missing, sample_weight, groups, problem)
+    data: Data = as_data(source, mask, missing, sample_weight, groups, problem)
     held_out = None
     if validation is not None:
         held_out = check_validation(validation, data, missing, validation_groups, problem)
@@ -223,10 +222,7 @@ def learn(
                     break
                 continue
             try:
-                record = step(
-                    state, drawn.blocks, drawn.n_new, state.replacement or Replacement(),
-                    state.continuation, threads,
-                )  # fmt: skip
+                record = feed.learn(state, drawn, threads)
             except MidStep:
                 stopped = "interrupt"
                 break
@@ -277,7 +273,7 @@ def _end_epoch(state: State) -> None:
 
 
 def check_validation(
-    validation: Any, data: SetData | StreamData, missing: Missing, groups: Any, coder: Coder
+    validation: Any, data: Data, missing: Missing, groups: Any, coder: Coder
 ) -> Signals:
     """Refuse held-out samples that are not like those of the data."""
     signals = as_signals("validation", validation, None, missing)
@@ -320,7 +316,7 @@ def check_callbacks(callbacks: Any) -> list[Callback]:
 def _resume(
     state: State,
     n_atoms: int,
-    data: SetData | StreamData,
+    data: Data,
     coder: Coder | None,
     constraint: Constraint | None,
     learner: Learner | None,

@@ -20,7 +20,7 @@ from smalto.coders.signals import (
     check_missing,
     refuse_groups,
 )
-from smalto.sources import ArraySource, Order, Ordered, RowOrder, Source, Stream, as_source
+from smalto.sources import ArraySource, Order, Ordered, RowOrder, Source, as_set
 from smalto.sources.base import finite_rows
 
 
@@ -143,10 +143,7 @@ def as_sample_set(
             lets_nan = True
         else:
             source = np.where(mask, 0, source)
-    data = as_source(source, nan=lets_nan)
-    if isinstance(data, Stream):
-        message = "a stream cannot be had sample by sample"
-        raise TypeError(message)
+    data = as_set(source, nan=lets_nan)
     holes = None
     if mask is not None:
         stored = data.X if isinstance(data, ArraySource) else None

@@ -15,6 +15,7 @@ from smalto.kernels.statistics import add_to_gram, add_to_products, by_atom
 from smalto.threads import run_tasks
 
 ATOMS = 64  # rows of A and B that one task fills
+WORST = 8  # badly coded samples of a batch that are looked at
 
 _SMALLEST_SCALE = 1e-12
 
@@ -97,6 +98,16 @@ class Stats:
             sample_sum=a * self.sample_sum + b * other.sample_sum,
         )
 
+    def add(self, other: Stats, weight: float) -> None:
+        """Add other statistics, times a weight, to these."""
+        factor = weight * other.scale / self.scale
+        self.A += factor * other.A
+        self.B += factor * other.B
+        self.code_sum += factor * other.code_sum
+        self.sample_sum += factor * other.sample_sum
+        self.constant += factor * other.constant
+        self.weight += factor * other.weight
+
     def surrogate_sum(self, D: Array) -> float:
         """``½ Σ A∘DDᵀ − Σ B∘D + constant``: the weighted sum of costs with codes as they were."""
         D = np.asarray(D, np.float64)
@@ -150,6 +161,13 @@ class Contribution:
     def total_weight(self) -> float:
         """The sum of the weights."""
         return float(len(self.costs) if self.weights is None else self.weights.sum())
+
+    def worst(self) -> tuple[Rows, Array]:
+        """A few of the samples, those with the largest weighted costs, and these."""
+        costs = self.weighted_costs()
+        few = min(WORST, len(costs))
+        rows = np.argpartition(costs, len(costs) - few)[len(costs) - few :]
+        return self.X[rows], costs[rows]
 
     @property
     def uses(self) -> Array:

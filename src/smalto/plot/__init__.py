@@ -1,12 +1,13 @@
-"""Pictures of dictionaries and of costs, with matplotlib (``pip install "smalto[plot]"``).
+"""Pictures of dictionaries, costs, codes and results, with matplotlib.
 
-Every function draws into the axes it is given, or into a figure of its own that needs no display,
-and returns the axes: ``dictionary_mosaic(D).figure.savefig("dictionary.png")``. Nothing is shown
-and no global state of pyplot is touched.
+``pip install "smalto[plot]"``. Every function draws into the axes it is given, or into a figure
+of its own that needs no display, and returns what it has drawn:
+``dictionary_mosaic(D).figure.savefig("dictionary.png")``. Nothing is shown and no global state
+of pyplot is touched.
 """
 
-from smalto.plot.atoms import dictionary_mosaic, mosaic
-from smalto.plot.curves import atom_use, cost_curve, path_plot
+from smalto.plot.curves import atom_use, cost_curve, path_curve
+from smalto.plot.mosaics import dictionary_mosaic, mosaic
 from smalto.plot.pictures import before_after
 
 __all__ = [
@@ -15,5 +16,5 @@ __all__ = [
     "cost_curve",
     "dictionary_mosaic",
     "mosaic",
-    "path_plot",
+    "path_curve",
 ]

@@ -1,15 +1,16 @@
-"""Costs as they fall, atoms by their use, regularisation paths."""
+"""Curves: costs that fall, codes along a path, the use of atoms."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from smalto.checks import as_rows, check_integer
-from smalto.plot.figures import new_axes, quiet
+from smalto.checks import check_finite, check_integer
+from smalto.plot.figures import new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +26,6 @@ _NAMES = {
     "batch_cost": "cost on the batch",
     "surrogate": "surrogate cost",
 }
-_SPAN = 1e-4  # the smallest lam drawn of a path, as a share of the largest
 
 History: TypeAlias = "Sequence[Record]"
 
@@ -73,7 +73,8 @@ def cost_curve(
             message = f"none of the {len(run)} records of history {i} has a {y} at {x} > 0{hint}"
             raise ValueError(message)
         curves.append(np.array(points, dtype=np.float64))
-    ax = new_axes(ax)
+    if ax is None:
+        ax = new_axes()
     for name, curve in zip(names, curves, strict=True):
         marker = "o" if len(curve) <= 40 else ""
         ax.plot(curve[:, 0], curve[:, 1], label=name, linewidth=1.8, marker=marker, markersize=3.5)
@@ -82,91 +83,101 @@ def cost_curve(
         ax.xaxis.set_major_formatter("{x:g}")  # 0.1, 1, 10
     ax.set_xlabel(_NAMES[x])
     ax.set_ylabel(_NAMES[y])
-    quiet(ax)
+    tidy(ax)
     if any(names):
         ax.legend(frameon=False)
     return ax
 
 
-def atom_use(codes: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw which share of the signals uses each atom, the most used ones first.
-
-    Parameters
-    ----------
-    codes : array or sparse array (n, k)
-        Codes, one per row, such as `encode` returns.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw. By default a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
-    rows = sparse.csr_array(as_rows("codes", codes))
-    n, k = rows.shape
-    if n == 0 or k == 0:
-        message = f"codes must have rows and columns, got shape {rows.shape}"
-        raise ValueError(message)
-    rows.eliminate_zeros()
-    share = np.sort(np.bincount(rows.indices, minlength=k) / n)[::-1]
-    ax = new_axes(ax)
-    ax.fill_between(np.arange(1, k + 1), share, step="mid", alpha=0.25, linewidth=0)
-    ax.step(np.arange(1, k + 1), share, where="mid", linewidth=1.5)
-    unused = int(np.count_nonzero(share == 0))
-    ax.set_xlabel(f"atoms, by use ({unused} of {k} not used)" if unused else "atoms, by use")
-    ax.set_ylabel("share of signals that use it")
-    ax.set_xlim(1, max(k, 2))
-    ax.set_ylim(bottom=0)
-    quiet(ax)
-    return ax
-
-
-def path_plot(path: Path, *, most: int = 10, ax: Axes | None = None) -> Axes:
-    """Draw the coefficients of a regularisation path against lam, from large lam to small.
+def path_curve(path: Path, *, n_labels: int = 8, ax: Axes | None = None) -> Axes:
+    """Draw the coefficients of a code as λ falls: a regularisation path.
 
     Parameters
     ----------
     path : Path
-        What `lasso_path` returns.
-    most : int, default 10
-        How many coefficients, the largest ones, have a colour and a name; others are grey.
-        What happens below a ten-thousandth of the largest lam is not drawn.
+        What `smalto.lasso_path` returns.
+    n_labels : int, default 8
+        How many of the largest coefficients are named, with the number of their atom.
     ax : matplotlib.axes.Axes, optional
         Where to draw. By default a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import lasso_path
+    >>> from smalto.plot import path_curve
+    >>> path = lasso_path(np.array([3.0, 1.0, 2.0]), np.eye(3))
+    >>> len(path_curve(path).lines)
+    3
     """
-    most = check_integer("most", most, low=0)
-    lams, codes = np.asarray(path.lams, np.float64), path.codes.toarray()
-    shown = lams > _SPAN * lams.max(initial=0.0)
-    if not shown.any():
-        message = "the path is that of a zero signal: it has no lam > 0"
-        raise ValueError(message)
-    ax = new_axes(ax)
-    largest = np.argsort(-np.abs(codes).max(axis=0), kind="stable")
-    used = [int(j) for j in largest if codes[:, j].any()]
-    for place, j in reversed(list(enumerate(used))):
-        named = place < most
-        ax.plot(
-            lams[shown], codes[shown, j], label=f"atom {j}" if named else None,
-            color=f"C{place % 10}" if named else "0.8", linewidth=1.6 if named else 0.8,
-            zorder=2.5 if named else 1.5,
-        )  # fmt: skip
-    ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=1)
-    ax.set_xscale("log")
-    if np.count_nonzero(shown) > 1:
-        ax.set_xlim(lams[shown].max(), lams[shown].min())
-    ax.set_xlabel("lam")
+    n_labels = check_integer("n_labels", n_labels, low=0)
+    ax = new_axes() if ax is None else ax
+    codes = path.codes.toarray()
+    used = np.flatnonzero(codes.any(axis=0))
+    by_size = used[np.argsort(-np.abs(codes[:, used]).max(axis=0), kind="stable")]
+    named = set(by_size[:n_labels].tolist())
+    for j in used:
+        style = {"linewidth": 1.8} if j in named else {"linewidth": 0.9, "color": "0.75"}
+        ax.plot(path.lams, codes[:, j], zorder=3 if j in named else 2, **style)
+        if j in named:
+            at = (float(path.lams[-1]), float(codes[-1, j]))
+            ax.annotate(
+                f" {j}", at, fontsize=8, va="center", color=ax.lines[-1].get_color(),
+                annotation_clip=False,
+            )  # fmt: skip
+    ax.axhline(0.0, color="0.4", linewidth=0.8)
+    ax.invert_xaxis()
+    ax.set_xlabel("λ")
     ax.set_ylabel("coefficients")
-    quiet(ax)
-    if used[:most]:
-        handles, names = ax.get_legend_handles_labels()
-        ax.legend(
-            handles[::-1], names[::-1], frameon=False, fontsize="small", loc="center left",
-            bbox_to_anchor=(1.0, 0.5),
-        )  # fmt: skip
+    tidy(ax)
+    return ax
+
+
+def atom_use(codes: ArrayLike, *, ax: Axes | None = None) -> Axes:
+    """Draw how many signals use each atom, the most used ones first.
+
+    Parameters
+    ----------
+    codes : array or sparse array (n, k)
+        Codes, one per row, as ``encode`` returns them.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. By default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto.plot import atom_use
+    >>> ax = atom_use(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 1.0]]))
+    >>> ax.get_title()
+    '1 of 3 atoms not used'
+    """
+    table = sparse.csr_array(codes)
+    if table.ndim != 2 or 0 in table.shape:
+        message = f"codes must be (signals, atoms), got shape {table.shape}"
+        raise ValueError(message)
+    check_finite("codes", table)
+    table.eliminate_zeros()
+    counts = np.bincount(table.indices, minlength=table.shape[1])
+    shares = np.sort(counts)[::-1] / table.shape[0]
+    ax = new_axes() if ax is None else ax
+    ax.fill_between(np.arange(len(shares)), shares, step="mid", alpha=0.25, linewidth=0)
+    ax.step(np.arange(len(shares)), shares, where="mid", linewidth=1.5)
+    ax.set_xlim(-0.5, len(shares) - 0.5)
+    ax.set_ylim(bottom=0.0)
+    ax.set_xlabel("atoms, the most used ones first")
+    ax.set_ylabel("share of signals that use it")
+    unused = int(np.count_nonzero(counts == 0))
+    if unused:
+        ax.set_title(f"{unused} of {len(counts)} atoms not used", fontsize=10)
+    tidy(ax)
     return ax
 
 

@@ -1,4 +1,4 @@
-"""Figures and axes that need no display."""
+"""Figures that need no display."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def new_figure(**settings: Any) -> Figure:
-    """Make a figure of matplotlib, or say how to get it."""
+    """A figure of its own: no global state of pyplot is touched."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -19,15 +19,13 @@ def new_figure(**settings: Any) -> Figure:
     return Figure(**settings)
 
 
-def new_axes(ax: Axes | None) -> Axes:
-    """Return the axes given, or those of a new figure."""
-    if ax is not None:
-        return ax
+def new_axes() -> Axes:
+    """The axes of a figure for curves."""
     return new_figure(figsize=(6.4, 4.0), dpi=150, layout="constrained").add_subplot()
 
 
-def quiet(ax: Axes) -> None:
-    """Faint lines behind the curves, and no box around them."""
+def tidy(ax: Axes) -> None:
+    """Let the curves stand out: a light grid below them, no frame above and to the right."""
     ax.grid(visible=True, which="major", color="0.9")
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)

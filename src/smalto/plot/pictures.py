@@ -1,8 +1,7 @@
-"""Pictures before and after."""
+"""Pictures before and after, with a piece of each enlarged."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,116 +11,124 @@ from smalto.checks import Array, check_integer
 from smalto.plot.figures import new_figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_WIDEST = 1200  # more pixels than this are averaged: nobody sees them
 
 
 def before_after(
     before: ArrayLike,
     after: ArrayLike,
+    original: ArrayLike | None = None,
     *,
-    zoom: tuple[int, int, int, int] | None = None,
-    titles: tuple[str, str] = ("before", "after"),
-    axes: Sequence[Axes] | None = None,
-) -> Sequence[Axes]:
-    """Draw a picture before and after, and below both the same part enlarged.
+    window: tuple[int, int] | None = None,
+    side: int | None = None,
+    titles: tuple[str, ...] = ("before", "after", "original"),
+) -> Figure:
+    """Draw a picture before and after, whole above, and a square of each enlarged below.
 
     Parameters
     ----------
-    before, after : array-like (height, width) or (height, width, 3)
-        Pictures of one size, in the same units: unsigned integers, or floats (shown on the range
-        of both, or on [0, 1] where they lie within).
-    zoom : (top, left, height, width), optional
-        The part that is enlarged. By default that where the pictures differ most.
-    titles : (str, str)
+    before, after : array (height, width) or (height, width, 3)
+        Unsigned integers, or floats from 0 to 1.
+    original : array, optional
+        What it should have become, to be shown beside them.
+    window : (int, int), optional
+        Top and left corner of the square to enlarge. By default where they differ most.
+    side : int, optional
+        Its side. By default an eighth of the longer side of the picture, at least 48.
+    titles : tuple of str
         What stands above them.
-    axes : four matplotlib.axes.Axes, optional
-        Where to draw: before, after, and their parts. By default a new figure.
 
     Returns
     -------
-    sequence of matplotlib.axes.Axes
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto.plot import before_after
+    >>> len(before_after(np.zeros((64, 96)), np.ones((64, 96))).axes)
+    4
     """
-    pictures = [_check_picture(before, "before"), _check_picture(after, "after")]
-    if pictures[0].shape[:2] != pictures[1].shape[:2]:
-        message = (
-            f"before and after must have one size, got {pictures[0].shape} and {pictures[1].shape}"
-        )
+    pictures = [_pixels(before), _pixels(after)]
+    if original is not None:
+        pictures.append(_pixels(original))
+    shape = pictures[0].shape[:2]
+    for number, picture in enumerate(pictures):
+        if picture.shape[:2] != shape:
+            message = f"all pictures must have one size, got {shape} and {picture.shape[:2]}"
+            raise ValueError(message)
+        if number >= len(titles):
+            message = f"titles must be at least {len(pictures)}, got {titles}"
+            raise ValueError(message)
+    side = max(48, max(shape) // 8) if side is None else check_integer("side", side)
+    side = min(side, *shape)
+    top, left = _busiest(pictures, side) if window is None else window
+    if not (0 <= top <= shape[0] - side and 0 <= left <= shape[1] - side):
+        message = f"a square of {side} at {(top, left)} does not lie in a picture of {shape}"
         raise ValueError(message)
-    height, width = pictures[0].shape[:2]
-    part = _where_they_differ(*pictures) if zoom is None else _check_zoom(zoom, height, width)
-    low, high = _range_of(pictures)
-    if axes is None:
-        ratio = height / width
-        figure = new_figure(figsize=(9.0, 9.0 * ratio * 1.05 + 0.4), dpi=150, layout="constrained")
-        axes = list(figure.subplots(2, 2).flat)
-    if len(axes) != 4:
-        message = f"axes must be four: before, after, and their parts, got {len(axes)}"
-        raise ValueError(message)
-    top, left, h, w = part
-    for i, picture in enumerate(pictures):
-        shown = np.clip((picture - low) / (high - low), 0.0, 1.0)
-        for ax, pixels, smooth in (
-            (axes[i], shown, "antialiased"),
-            (axes[i + 2], shown[top : top + h, left : left + w], "nearest"),
-        ):
-            ax.imshow(pixels, cmap="gray", vmin=0.0, vmax=1.0, interpolation=smooth)
-            ax.set_xticks([])
-            ax.set_yticks([])
-        axes[i].set_title(titles[i])
-        axes[i].add_patch(_rectangle(left, top, w, h))
-        for spine in axes[i + 2].spines.values():
-            spine.set_edgecolor("C1")
-            spine.set_linewidth(1.5)
-    return axes
+    n, ratio = len(pictures), shape[0] / shape[1]
+    width = 4.2 * n
+    figure = new_figure(
+        figsize=(width, width / n * (ratio + 1.0) + 0.5), dpi=130, layout="constrained"
+    )
+    grid = figure.add_gridspec(2, n, height_ratios=(ratio, 1.0))
+    zoom = (slice(top, top + side), slice(left, left + side))
+    for column, (picture, title) in enumerate(zip(pictures, titles, strict=False)):
+        above, below = figure.add_subplot(grid[0, column]), figure.add_subplot(grid[1, column])
+        by = -(-max(shape) // _WIDEST)
+        _show(above, _averaged(picture, by))
+        above.set_title(title, fontsize=11)
+        corners = (left / by - 0.5, top / by - 0.5)
+        above.add_patch(_square(corners, side / by))
+        _show(below, picture[zoom])
+    return figure
 
 
-def _check_picture(image: ArrayLike, what: str) -> Array:
+def _pixels(image: ArrayLike) -> Array:
     pixels = np.asarray(image)
-    colour = pixels.ndim == 3 and pixels.shape[2] == 3
-    if not (pixels.ndim == 2 or colour) or not pixels.size or pixels.dtype.kind not in "uf":
-        message = (
-            f"{what} must be a picture (height, width) or (height, width, 3) of unsigned integers "
-            f"or floats, got shape {pixels.shape} of {pixels.dtype}"
-        )
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3):
+        message = f"pictures must be (height, width) or (height, width, 3), got {pixels.shape}"
         raise ValueError(message)
-    scale = float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
-    return np.nan_to_num(pixels.astype(np.float64) / scale)
+    if pixels.dtype.kind == "u":
+        return np.asarray(pixels / np.float32(np.iinfo(pixels.dtype).max))
+    return np.clip(pixels, 0.0, 1.0).astype(np.float32)
 
 
-def _range_of(pictures: list[Array]) -> tuple[float, float]:
-    low = min(float(picture.min()) for picture in pictures)
-    high = max(float(picture.max()) for picture in pictures)
-    if low >= 0.0 and high <= 1.0:
-        return 0.0, 1.0
-    return low, high if high > low else low + 1.0
+def _busiest(pictures: list[Array], side: int) -> tuple[int, int]:
+    """Top and left of the square with much change between the first two, and much to see."""
+    before, after = (p if p.ndim == 2 else p.mean(axis=2) for p in pictures[:2])
+    detail = np.abs(np.diff(after, axis=0, append=after[-1:]))
+    detail += np.abs(np.diff(after, axis=1, append=after[:, -1:]))
+    inside = _sums(np.abs(after - before), side) * _sums(detail, side)
+    top, left = np.unravel_index(int(np.argmax(inside)), inside.shape)
+    return int(top), int(left)
 
 
-def _where_they_differ(before: Array, after: Array) -> tuple[int, int, int, int]:
-    """A quarter of the sides of the picture, where the difference has the most energy."""
-    height, width = before.shape[:2]
-    h, w = max(height // 4, 1), max(width // 4, 1)
-    a, b = (p if p.ndim == 2 else p.mean(axis=2) for p in (before, after))
-    sums = np.zeros((height + 1, width + 1))
-    sums[1:, 1:] = np.cumsum(np.cumsum((a - b) ** 2, axis=0), axis=1)
-    energy = sums[h:, w:] - sums[:-h, w:] - sums[h:, :-w] + sums[:-h, :-w]
-    top, left = np.unravel_index(int(np.argmax(energy)), energy.shape)
-    return int(top), int(left), h, w
+def _sums(values: Array, side: int) -> Array:
+    """The sum over each square of this side."""
+    sums = np.cumsum(np.cumsum(values, axis=0, dtype=np.float64), axis=1)
+    sums = np.pad(sums, ((1, 0), (1, 0)))
+    below, above = sums[side:], sums[:-side]
+    return np.asarray(below[:, side:] - above[:, side:] - below[:, :-side] + above[:, :-side])
 
 
-def _check_zoom(zoom: Sequence[int], height: int, width: int) -> tuple[int, int, int, int]:
-    top, left, h, w = (check_integer("zoom", value, low=0) for value in zoom)
-    if h < 1 or w < 1 or top + h > height or left + w > width:
-        message = (
-            f"zoom must be (top, left, height, width) within {height} x {width} pixels, got "
-            f"{tuple(zoom)}"
-        )
-        raise ValueError(message)
-    return top, left, h, w
+def _averaged(picture: Array, by: int) -> Array:
+    """The mean over squares of so many pixels."""
+    if by == 1:
+        return picture
+    height, width = (side // by * by for side in picture.shape[:2])
+    cut = picture[:height, :width]
+    return np.asarray(cut.reshape(height // by, by, width // by, by, *cut.shape[2:]).mean((1, 3)))
 
 
-def _rectangle(left: int, top: int, width: int, height: int) -> Any:
+def _show(ax: Any, picture: Array) -> None:
+    ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+    ax.set_axis_off()
+
+
+def _square(corner: tuple[float, float], side: float) -> Any:
     from matplotlib.patches import Rectangle
 
-    return Rectangle(
-        (left - 0.5, top - 0.5), width, height, fill=False, edgecolor="C1", linewidth=1.5
-    )
+    return Rectangle(corner, side, side, fill=False, edgecolor="#ff3b30", linewidth=1.4)

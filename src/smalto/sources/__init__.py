@@ -3,7 +3,7 @@
 from smalto.sources.arrays import ArraySource
 from smalto.sources.base import Ordered, Source, Warming
 from smalto.sources.chunked import ChunkedSource
-from smalto.sources.convert import as_source, lies_elsewhere
+from smalto.sources.convert import as_set, as_source, is_dask, lies_elsewhere
 from smalto.sources.order import ChunkOrder, Order, RowOrder
 from smalto.sources.read_ahead import ReadAhead
 from smalto.sources.stream import Stream
@@ -19,6 +19,8 @@ __all__ = [
     "Source",
     "Stream",
     "Warming",
+    "as_set",
     "as_source",
+    "is_dask",
     "lies_elsewhere",
 ]

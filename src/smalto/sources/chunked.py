@@ -75,6 +75,11 @@ class ChunkedSource:
         self._held: OrderedDict[int, Array] = OrderedDict()  # chunks, the latest used last
         self._lock = threading.Lock()
 
+    @property
+    def starts(self) -> Array:
+        """Where each chunk that is read at once begins, and the number of rows."""
+        return self._starts
+
     def order(self, seed: int) -> RowOrder:
         """Chunk by chunk, or any order where one buffer holds everything."""
         if self._per_buffer == len(self._starts) - 1:

@@ -71,6 +71,20 @@ def _converted(X: Any, nan: bool, buffer_rows: int | None) -> Source | Stream:
     return ArraySource.of(X, nan=nan)
 
 
+def as_set(X: Any, *, nan: bool = False) -> Source:
+    """`as_source` for those who need rows by number: a stream is refused."""
+    source = as_source(X, nan=nan)
+    if isinstance(source, Stream):
+        message = "samples of a stream cannot be had by number: an array or a file is needed here"
+        raise TypeError(message)
+    return source
+
+
+def is_dask(X: Any) -> bool:
+    """Whether it is a lazy collection of Dask's (which need not be installed)."""
+    return callable(getattr(X, "__dask_graph__", None))
+
+
 def lies_elsewhere(X: Any) -> bool:
     """Whether it is a source or becomes one that is read as needed: not a table in memory."""
     if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):

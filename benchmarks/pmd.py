@@ -20,7 +20,12 @@ _NORMAL = 0.6745 * np.sqrt(2.0)  # median of |a − b| of two standard normal nu
 
 
 def pmd(
-    X: Array, Y: Array, nonzeros: int, multiple: float, max_iter: int = 100, tol: float = 1e-6
+    X: Array,
+    Y: Array,
+    nonzeros: int = 25,
+    multiple: float = 4.0,
+    max_iter: int = 100,
+    tol: float = 1e-6,
 ) -> tuple[Array, Array]:
     """Weights (u, v) for centred and scaled blocks X (n, p) and Y (n, q), Y's columns ordered."""
     v = _leading(X, Y)

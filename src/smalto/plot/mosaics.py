@@ -1,4 +1,4 @@
-"""Dictionaries as mosaics of their atoms."""
+"""The atoms of a dictionary side by side."""
 
 from __future__ import annotations
 
