@@ -133,6 +133,18 @@ def test_startup(tmp_path):
         assert abs(content["growth"]) < 20 * 2**20
 
 
+def test_restoration(tmp_path):
+    printed, content = run("denoise", tmp_path)
+    assert "peak signal-to-noise ratio" in printed
+    by_method = {}
+    for entry in content["runs"]:
+        by_method.setdefault(entry["method"], []).append(entry["psnr"])
+    assert len(by_method["smalto"]) == len(by_method["smalto joint"]) == 3 * 2
+    printed, content = run("inpaint", tmp_path)
+    assert "80% missing" in printed
+    assert all(entry["psnr"] > 15 for entry in content["runs"])
+
+
 def test_sparse_pca(tmp_path):
     printed, content = run("sparse_pca", tmp_path)
     assert "smalto, soonest" in printed
