@@ -29,7 +29,7 @@ def _built_in() -> dict[str, type]:
     named = [*(getattr(coders, name) for name in coders.__all__), *vars(constraints).values()]
     kinds = [kind for kind in named if isinstance(kind, type)]
     found = [kind for kind in kinds if issubclass(kind, coders.Coder | constraints.Constraint)]
-    settings = [kind for kind in found if _is_setting(kind)]
+    settings: list[type] = [kind for kind in found if _is_setting(kind)]
     settings += [Online, Batch, SGD, Replacement, Continuation]
     return {kind.__name__: kind for kind in settings}
 
