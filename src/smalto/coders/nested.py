@@ -217,7 +217,8 @@ def _solve_rows(G: Array, chunk: Chunk, forest: Forest, penalty: Penalty) -> Cod
     short = np.zeros(1, np.int64)
     row = 0
     while True:
-        whole, small = make_whole(forest, room), make_small(room, len(forest.parent))
+        whole = make_whole(forest, room)
+        small = make_small(room, len(forest.parent), dtype)
         buffer = np.empty(width + room, dtype)
         row = nested_lasso_rows(
             G, chunk.Q, chunk.norms, row, forest, penalty, chunk.start is not None, first, whole,

@@ -13,9 +13,9 @@ from sklearn.utils.extmath import randomized_svd
 
 from smalto.checks import Array, Rows, check_finite, check_number
 from smalto.coders.base import Coder, check_coder
-from smalto.coders.encoding import blocks, code_rows, mean_cost, prepare
+from smalto.coders.encoding import ROWS_AT_ONCE, code_rows, mean_cost, prepare
 from smalto.coders.lasso import Lasso
-from smalto.coders.signals import Missing, as_signals, in_groups
+from smalto.coders.signals import Missing, as_signals, blocks, in_groups
 from smalto.constraints import (
     Constraint,
     ElasticNetBall,
@@ -288,7 +288,7 @@ class NMF(DictionaryLearning):
         total = 0.0
         with single_threaded_blas():
             prepared = prepare(self.components_, self.coder_, threads)
-            for rows in blocks(len(signals), signals.groups):
+            for rows in blocks(len(signals), ROWS_AT_ONCE, signals.groups):
                 coded = code_rows(signals.part(rows), prepared, None, threads)
                 total += 2.0 * float(coded.fit.sum())
         return total

@@ -15,7 +15,8 @@ from smalto.kernels.statistics import add_to_gram, add_to_products, by_atom
 from smalto.threads import run_tasks
 
 ATOMS = 64  # rows of A and B that one task fills
-DENSE = 0.25  # share of nonzeros above which codes are taken as dense
+FEATURES = 512  # columns of B that one task fills, where codes are dense
+DENSE = 0.1  # the share of nonzeros from which matrix products are faster
 WORST = 8  # badly coded samples of a batch that are looked at
 
 _SMALLEST_SCALE = 1e-12
@@ -120,6 +121,26 @@ class Stats:
         return self.scale * self.weight
 
 
+def add_dense(left: Array, X: Array, B: Array, n_threads: int) -> None:
+    """``B += left X`` by matrix products, a slice of the features at a time."""
+    left = left.astype(X.dtype, copy=False)
+
+    def task(number: int) -> None:
+        features = slice(number * FEATURES, (number + 1) * FEATURES)
+        B[:, features] += left @ X[:, features]
+
+    run_tasks(task, -(-X.shape[1] // FEATURES), n_threads)
+
+
+def _column_sums(X: Rows, weights: Array | None) -> Array:
+    """The sums of the features over the samples, in float64; X is not converted as a whole."""
+    if weights is not None:
+        return np.asarray(weights @ X, np.float64).reshape(-1)
+    if sparse.issparse(X):
+        return np.asarray(X.sum(axis=0), np.float64).reshape(-1)
+    return np.asarray(np.add.reduce(X, axis=0, dtype=np.float64))
+
+
 @dataclass(frozen=True)
 class Contribution:
     """Coded samples, listed by atom, ready to be added to statistics."""
@@ -210,14 +231,13 @@ class Contribution:
         weighted = (
             scaled * codes if self.weights is None else scaled * self.weights[:, None] * codes
         )
-        X = self.X.astype(np.float64, copy=False)
 
         def task(number: int) -> None:
             atoms = slice(number * ATOMS, min((number + 1) * ATOMS, n_atoms))
             stats.A[atoms] += weighted[:, atoms].T @ codes
-            stats.B[atoms] += weighted[:, atoms].T @ X
 
         run_tasks(task, -(-n_atoms // ATOMS), n_threads)
+        add_dense(np.ascontiguousarray(weighted.T), self.X, stats.B, n_threads)
         self._add_sums(stats, scaled)
 
     def _add_sums(self, stats: Stats, scaled: float) -> None:
@@ -228,6 +248,6 @@ class Contribution:
         if self.weights is not None:
             values = values * np.repeat(self.weights, np.diff(codes.indptr))
         stats.code_sum += scaled * np.bincount(codes.indices, values, n_atoms)
-        stats.sample_sum += scaled * np.asarray(ones @ self.X).reshape(-1)
+        stats.sample_sum += scaled * _column_sums(self.X, self.weights)
         stats.constant += scaled * float(ones @ constants)
         stats.weight += scaled * self.total_weight()
