@@ -187,6 +187,7 @@ class ClusterFeed:
                 pieces: Any = pieces, chosen: Any = chosen, starts: Any = starts
             ) -> list[Any]:
                 sent = self._send(D, version)
+                source.hold(b for b, _ in pieces)
                 first = source.blocks.starts
                 return [
                     client.submit(
