@@ -7,11 +7,14 @@ from smalto.image.noise import estimate_noise
 from smalto.image.overlap import PatchAverage, reconstruct
 from smalto.image.patches import PatchSource
 from smalto.image.pictures import luminance, read_picture
+from smalto.image.video import FrameLearner, denoise_video
 
 __all__ = [
+    "FrameLearner",
     "PatchAverage",
     "PatchSource",
     "denoise",
+    "denoise_video",
     "estimate_noise",
     "inpaint",
     "luminance",

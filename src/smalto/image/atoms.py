@@ -12,12 +12,13 @@ from smalto.checks import Array
 def constant_atoms(size: tuple[int, int], channels: int, dtype: np.dtype[Any]) -> Array:
     """One atom for each channel, constant in it and zero in the others (channels, m)."""
     area = size[0] * size[1]
-    return np.tile(np.eye(channels), (1, area)).astype(dtype) / dtype.type(np.sqrt(area))
+    return np.asarray(np.tile(np.eye(channels) / np.sqrt(area), (1, area)), dtype)
 
 
 def cosine_atoms(size: tuple[int, int], channels: int, dtype: np.dtype[Any]) -> Array:
-    """Products of cosines of some more frequencies than pixels, for the mean of the channels;
-    of fewer, for the differences between them; without the constants (k, m).
+    """Products of cosines, without the constant one (k, m).
+
+    Of more frequencies than pixels for the mean of the channels, of fewer for their differences.
     """
     mixes = _mixes(channels)
     parts = []
@@ -29,7 +30,7 @@ def cosine_atoms(size: tuple[int, int], channels: int, dtype: np.dtype[Any]) -> 
     D = np.concatenate(parts)
     if not len(D):  # patches of a single pixel
         return constant_atoms(size, channels, dtype)
-    return (D / np.linalg.norm(D, axis=1, keepdims=True)).astype(dtype)
+    return np.asarray(D / np.linalg.norm(D, axis=1, keepdims=True), dtype)
 
 
 def _waves(side: int, count: int) -> Array:

@@ -11,7 +11,7 @@ from smalto.coders.base import Coder, Codes
 from smalto.coders.encoding import code_rows, prepare
 from smalto.coders.signals import Signals
 from smalto.image.overlap import PatchAverage
-from smalto.image.patches import Stack
+from smalto.image.stack import Stack
 from smalto.kernels.patches import decode, gather
 from smalto.threads import run_tasks, single_threaded_blas
 

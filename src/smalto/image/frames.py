@@ -57,7 +57,9 @@ def as_frame(
     else:
         axis = check_integer("channel_axis", channel_axis, low=-3)
         if axis > 2:
-            message = f"channel_axis must be an axis of a picture of shape {given.shape}, got {axis}"
+            message = (
+                f"channel_axis must be an axis of a picture of shape {given.shape}, got {axis}"
+            )
             raise ValueError(message)
         pixels = np.moveaxis(given, axis, 2)
     check_pixels_finite(pixels, what, mask)

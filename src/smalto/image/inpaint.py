@@ -16,8 +16,9 @@ from smalto.image.atoms import constant_atoms, cosine_atoms
 from smalto.image.coding import compose
 from smalto.image.frames import as_frame
 from smalto.image.overlap import PatchAverage
-from smalto.image.patches import NoPatchError, PatchSource, Stack
+from smalto.image.patches import NoPatchError, PatchSource
 from smalto.image.pictures import as_mask, check_fits, check_size
+from smalto.image.stack import Stack
 from smalto.kernels.patches import count_missing, gather_known
 from smalto.learning import Callback, Online, learn
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas
@@ -26,7 +27,8 @@ _AT_ONCE = 1 << 13  # patches held at a time
 _TASK = 512  # patches cut as one task
 _BATCH = 1024  # patches in a step of learning
 _PLENTY = 20  # undamaged patches per atom are enough to learn from
-_LEAST = 0.15  # the least share of known pixels, of the share in the whole picture, to code a patch
+_LEAST = 0.4  # the least share of known pixels, of the share in the whole picture, to code a patch
+_LARGE = 2 << 20  # pixels in a picture of which not every patch is coded
 _COARSE = 4.0  # how much sparser codes are in learning than in filling
 
 
@@ -41,7 +43,7 @@ def inpaint(
     n_steps: int = 300,
     n_rounds: int = 3,
     lam: float | None = None,
-    stride: int = 1,
+    stride: int | None = None,
     callbacks: Iterable[Callback] = (),
     n_threads: int | None = None,
     random_state: Any = 0,
@@ -77,8 +79,9 @@ def inpaint(
     lam : float, optional
         The price of the codes. By default a tenth of the standard deviation of the known pixels
         (of each channel): small, so that known pixels are met.
-    stride : int, default 1
-        Code only every so many patches in both directions: faster, somewhat worse.
+    stride : int, optional
+        Code only every so many patches in both directions: faster, somewhat worse. By default 1,
+        and 2 in pictures of more than two megapixels.
     callbacks : iterable of callables
         Called after every step of learning, see `learn`.
     n_threads : int, optional
@@ -117,6 +120,7 @@ def inpaint(
     frame = as_frame(image, channel_axis, mask=missing)
     size = check_size(patch_size)
     check_fits(size, frame.pixels.shape, "image")
+    stride = (2 if missing.size > _LARGE else 1) if stride is None else stride
     stride = check_integer("stride", stride)
     n_atoms = check_integer("n_atoms", n_atoms)
     n_steps = check_integer("n_steps", n_steps, low=0)

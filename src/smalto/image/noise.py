@@ -8,7 +8,7 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.image.frames import as_frame
-from smalto.image.patches import Stack
+from smalto.image.stack import Stack
 from smalto.kernels.patches import gather
 from smalto.sources import Order
 from smalto.threads import single_threaded_blas

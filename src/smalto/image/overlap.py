@@ -113,7 +113,9 @@ class PatchAverage:
         mean = np.where(covered, self._origin + self._total / weight, 0.0).reshape(self.shape)
         if blend is None:
             return mean
-        share = np.where(covered.reshape(self.shape), amount / (weight.reshape(self.shape) + amount), 1.0)
+        share = np.where(
+            covered.reshape(self.shape), amount / (weight.reshape(self.shape) + amount), 1.0
+        )
         return np.asarray(mean + share * (blend - mean))
 
 
@@ -208,7 +210,7 @@ def _check_corners(name: str, values: Any, n: int, last: int) -> Array:
     if corners.shape != (n,) or (n and corners.dtype.kind not in "iu"):
         message = f"{name} must be {n} integers, one per patch, got shape {corners.shape}"
         raise ValueError(message)
-    if n and not (0 <= corners.min() and corners.max() <= last):
+    if n and not (corners.min() >= 0 and corners.max() <= last):
         bad = corners[(corners < 0) | (corners > last)][0]
         message = f"{name} must lie between 0 and {last} for the patch to fit, got {bad}"
         raise ValueError(message)

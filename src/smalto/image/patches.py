@@ -9,16 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from smalto.checks import Array, check_number
-from smalto.image.pictures import (
-    as_mask,
-    as_pictures,
-    check_colour,
-    check_fits,
-    check_pixels_finite,
-    check_size,
-    grey_of,
-    scale_of,
-)
+from smalto.image.pictures import check_pixels_finite, check_size
+from smalto.image.stack import Stack, as_masks, as_stacks
 from smalto.kernels.patches import (
     CONTRAST,
     HIGH,
@@ -28,7 +20,6 @@ from smalto.kernels.patches import (
     extremes,
     gather,
     gather_known,
-    measure,
 )
 from smalto.threads import resolve_threads, run_tasks
 
@@ -121,8 +112,8 @@ class PatchSource:
         dtype: DTypeLike = np.float32,
         n_threads: int | None = None,
     ) -> None:
-        stacks = _as_stacks(images, colour, check_size(patch_size), check_dtype(dtype))
-        masks = _as_masks(mask, stacks)
+        stacks = as_stacks(images, colour, check_size(patch_size), check_dtype(dtype))
+        masks = as_masks(mask, stacks)
         for number, (stack, marks) in enumerate(zip(stacks, masks, strict=True)):
             check_pixels_finite(stack.pixels, f"images[{number}]", marks)
         min_contrast = check_number("min_contrast", min_contrast, low=0.0)
@@ -239,7 +230,7 @@ class PatchSource:
     def _of(self, owner: int, numbers: Array) -> Array:
         """The places among all of a stack's that its usable patches with these numbers have."""
         places = self._places[owner]
-        return numbers if places is None else places[numbers].astype(np.int64)
+        return numbers if places is None else np.asarray(places[numbers], np.int64)
 
     def _cut(self, owner: int, numbers: Array, out: Array, means: Array) -> None:
         stack = self._stacks[owner]
@@ -262,76 +253,11 @@ class PatchSource:
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             message = f"numbers must be one-dimensional integers, got {numbers!r}"
             raise TypeError(message)
-        if numbers.size and not (0 <= numbers.min() and numbers.max() < self.n_rows):
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() < self.n_rows):
             bad = numbers[(numbers < 0) | (numbers >= self.n_rows)][0]
             message = f"patches are numbered from 0 to {self.n_rows - 1}, asked for was {bad}"
             raise IndexError(message)
-        return numbers.astype(np.int64, copy=False)
-
-
-@dataclass(frozen=True)
-class Stack:
-    """Pictures of one size, one behind the other in memory, and the size of patches."""
-
-    pixels: Array  # (frames, height, width, channels), C-contiguous
-    size: tuple[int, int]
-
-    @property
-    def flat(self) -> Array:
-        """The numbers as they stand in memory."""
-        return self.pixels.reshape(-1)
-
-    @property
-    def frames(self) -> int:
-        """How many pictures."""
-        return int(self.pixels.shape[0])
-
-    @property
-    def channels(self) -> int:
-        """How many numbers a pixel has."""
-        return int(self.pixels.shape[3])
-
-    @property
-    def line(self) -> int:
-        """How many numbers a line of pixels has."""
-        return int(self.pixels.shape[2]) * self.channels
-
-    @property
-    def scale(self) -> float:
-        """What values are multiplied by."""
-        return scale_of(self.pixels.dtype)
-
-    @property
-    def grid(self) -> tuple[int, int]:
-        """Lines of places in a picture, and places in a line."""
-        _, height, width, _ = self.pixels.shape
-        return height - self.size[0] + 1, width - self.size[1] + 1
-
-    @property
-    def n_places(self) -> int:
-        """How many patches there are."""
-        return self.frames * self.grid[0] * self.grid[1]
-
-    def corner(self, places: Array) -> tuple[Array, Array, Array]:
-        """Frame, row and column of the upper left corners of the patches at these places."""
-        lines, columns = self.grid
-        line, column = np.divmod(places, columns)
-        return line // lines, line % lines, column
-
-    def offsets(self, frame: Array | int, row: Array, column: Array) -> Array:
-        """Where in ``flat`` patches with these corners begin."""
-        begin = (frame * self.pixels.shape[1] + row) * self.line + column * self.channels
-        return np.ascontiguousarray(begin, np.int64)
-
-    def measures(self, places: Array) -> Array:
-        """Mean, least and largest value and contrast² of the patches at these places (n, 4)."""
-        out = np.empty((len(places), 4))
-        span = self.size[1] * self.channels
-        measure(
-            self.flat, self.offsets(*self.corner(places)), self.line, self.size[0], span,
-            self.channels, self.scale, out,
-        )  # fmt: skip
-        return out
+        return np.asarray(numbers, np.int64)
 
 
 @dataclass(frozen=True)
@@ -367,60 +293,6 @@ def check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     if out not in (np.float32, np.float64):
         message = f"dtype must be float32 or float64, got {out}"
         raise ValueError(message)
-    return out
-
-
-def _as_stacks(
-    images: Any, colour: bool | None, size: tuple[int, int], dtype: np.dtype[Any]
-) -> list[Stack]:
-    """Pictures as stacks in memory order, copied only where they must be."""
-    if isinstance(images, np.ndarray) and images.ndim == 4 and len(images):
-        check_colour(as_pictures(images[:1]), colour)
-        if colour is not False:
-            check_fits(size, images.shape[1:], "the images")
-            return [Stack(_plain(images), size)]
-    pictures = as_pictures(images)
-    keep = check_colour(pictures, colour)
-    stacks = []
-    for i, picture in enumerate(pictures):
-        check_fits(size, picture.shape, f"image {i}")
-        if not keep and picture.shape[2] == 3:
-            picture = grey_of(picture).astype(dtype)[:, :, None]
-        stacks.append(Stack(_plain(picture[None]), size))
-    return stacks
-
-
-def _plain(pixels: Array) -> Array:
-    """C-contiguous pixels of one of the four types that kernels are compiled for."""
-    kind = pixels.dtype.newbyteorder("=")
-    if kind.kind == "u" and kind.itemsize > 2:
-        return np.divide(pixels, float(np.iinfo(kind).max))
-    if kind.kind == "f" and kind not in (np.float32, np.float64):
-        kind = np.dtype(np.float32 if kind.itemsize < 4 else np.float64)
-    return np.ascontiguousarray(pixels, kind)
-
-
-def _as_masks(mask: Any, stacks: list[Stack]) -> list[Array | None]:
-    """For each stack, its mask (frames, height, width)."""
-    if mask is None:
-        return [None] * len(stacks)
-    count = sum(stack.frames for stack in stacks)
-    shapes = (stacks[0].pixels.shape[1:3], stacks[0].pixels.shape[1:])
-    single = isinstance(mask, np.ndarray) and (mask.ndim == 2 or mask.shape in shapes)
-    given = [mask] if single else list(mask)
-    if len(given) != count:
-        message = f"mask must be one array for each of {count} pictures, got {len(given)}"
-        raise ValueError(message)
-    out: list[Array | None] = []
-    begin = 0
-    for stack in stacks:
-        some = given[begin : begin + stack.frames]
-        begin += stack.frames
-        shape = stack.pixels.shape[1:]
-        marks = [
-            np.zeros(shape[:2], np.bool_) if one is None else as_mask(one, shape) for one in some
-        ]
-        out.append(np.stack(marks) if any(one.any() for one in marks) else None)
     return out
 
 

@@ -135,7 +135,7 @@ def as_mask(mask: Any, shape: Sequence[int], what: str = "mask") -> Array:
         message = f"{what} must hold booleans (True = missing), got {marks.dtype}"
         raise TypeError(message)
     if marks.ndim == 3 and marks.shape == tuple(shape):
-        marks = marks.any(axis=2)
+        marks = np.asarray(marks.any(axis=2))
     if marks.shape != tuple(shape[:2]):
         message = (
             f"{what} must have the shape of its picture, {tuple(shape[:2])}, got {marks.shape}"

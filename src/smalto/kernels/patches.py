@@ -30,8 +30,8 @@ def measure(flat, corners, line, height, span, channels, scale, measures):
             for a in range(height):
                 begin = start + a * line
                 for at in range(begin + channel, begin + span, channels):
-                    low = flat[at] if flat[at] < low else low
-                    high = flat[at] if flat[at] > high else high
+                    low = min(low, flat[at])
+                    high = max(high, flat[at])
                     value = flat[at] - origin
                     sums += value
                     squares += value * value
@@ -98,8 +98,8 @@ def extremes(flat, begin, line, height, width, channels, lows, highs, out_low, o
         for channel in range(channels):
             for p in range(pixels):
                 value = flat[at + p * channels + channel]
-                lows[p] = value if value < lows[p] else lows[p]
-                highs[p] = value if value > highs[p] else highs[p]
+                lows[p] = min(lows[p], value)
+                highs[p] = max(highs[p], value)
     places = out_low.size
     for p in range(places):
         out_low[p] = lows[p]
