@@ -278,6 +278,7 @@ def test_learned_groups_must_be_of_as_many_atoms():
         ("ab", TypeError, "a label for each atom"),
         (3, TypeError, "a label for each atom, or a list of lists of atoms, got 3"),
         ([], TypeError, "a label for each atom"),
+        ({0, 1}, TypeError, "a label for each atom"),
         (None, TypeError, "a label for each atom"),
     ],
 )
@@ -296,6 +297,7 @@ def test_bad_groups(groups, error, message):
         ({"parents": [-1, 5]}, ValueError, "one of the 2 atoms, got 5 for atom 1"),
         ({"parents": [-2, 0]}, ValueError, "got -2 for atom 0"),
         ({"parents": [0.5]}, TypeError, "parents must be integers"),
+        ({"parents": [[0, 1], [2]]}, TypeError, "lists of atoms are groups=, got"),
         ({"parents": []}, TypeError, "parents must be integers"),
         ({"groups": [[0, 1], [1, 2]]}, ValueError, "groups 0 and 1 overlap and neither"),
         ({"groups": [[0, 1, 2], [3], [2, 3]]}, ValueError, "groups 0 and 2 overlap"),

@@ -192,7 +192,7 @@ def nest(groups: Groups) -> tuple[Array, Array]:
 def _inner_first(parent: Array) -> Array:
     """The nodes of a forest, children before parents and each tree in one piece."""
     children: list[list[int]] = [[] for _ in parent]
-    roots = []
+    roots: list[int] = []
     for node, around in enumerate(parent.tolist()):
         (roots if around < 0 else children[around]).append(node)
     order, stack = [], roots

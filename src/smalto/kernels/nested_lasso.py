@@ -72,10 +72,13 @@ class Whole(NamedTuple):
 def make_whole(forest: Forest, room: int) -> Whole:
     """Room for a working set of so many atoms: one per thread, reused for every signal."""
     k, groups = len(forest.own), len(forest.parent)
+    atoms, active = np.empty((2, room), np.int64)
+    c, v = np.empty((2, k))
+    squares, factor = np.empty((2, groups))
+    used, unused = np.zeros((2, groups), np.bool_)
     return Whole(
-        *np.empty((2, room), np.int64), np.zeros(k, np.bool_), *np.empty((2, k)),
-        np.empty(len(forest.unit_ptr) - 1), *np.empty((2, groups)),
-        np.full(groups, -1), np.empty(5), *np.zeros((2, groups), np.bool_),
+        atoms, active, np.zeros(k, np.bool_), c, v, np.empty(len(forest.unit_ptr) - 1), squares,
+        factor, np.full(groups, -1), np.empty(5), used, unused,
     )  # fmt: skip
 
 

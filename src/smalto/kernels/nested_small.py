@@ -54,7 +54,6 @@ class Small(NamedTuple):
     weight: Any
     squares: Any
     factor: Any
-    cubes: Any
     skip: Any  # bool, all False
     damping: float
     ends: Any  # int64 (groups, 2): of each group's nonzero coefficients, the first, the last + 1
@@ -62,10 +61,13 @@ class Small(NamedTuple):
 
 def make_small(room: int, groups: int, dtype: Any) -> Small:
     """Room for so many atoms and groups: one per thread, reused for every signal."""
+    b, code, corr, trial, change, steep = np.empty((6, room))
+    spots, own = np.empty((2, room), np.int64)
+    weight, squares, factor = np.empty((3, groups))
     return Small(
-        np.empty((room, room)), np.empty((room, room)), *np.empty((6, room)),
-        *np.empty((2, room), np.int64), np.empty((room + 1, 2), np.int64),
-        np.empty(groups, np.int64), *np.empty((4, groups)), np.zeros(groups, np.bool_),
+        np.empty((room, room)), np.empty((room, room)), b, code, corr, trial, change, steep,
+        spots, own, np.empty((room + 1, 2), np.int64), np.empty(groups, np.int64), weight,
+        squares, factor, np.zeros(groups, np.bool_),
         DAMPING_64 if dtype == np.float64 else DAMPING_32, np.empty((groups, 2), np.int64),
     )  # fmt: skip
 
