@@ -72,6 +72,67 @@ def test_coding(tmp_path):
             assert entry["violation"] < tolerance
 
 
+@needs_spams
+def test_nmf(tmp_path):
+    printed, content = run("nmf", tmp_path)
+    assert "x smalto" in printed
+    dense, sparse_codes = content["runs"]
+    names = [entry["method"] for entry in dense["methods"]]
+    assert names[0] == "smalto NMF"
+    assert {"scikit-learn cd nndsvda", "scikit-learn MiniBatchNMF", "SPAMS nmf"} < set(names)
+    assert [entry["method"] for entry in sparse_codes["methods"]] == ["smalto NMF", "SPAMS nnsc"]
+    for each in content["runs"]:
+        for entry in each["methods"]:
+            (curve,) = entry["curves"]
+            assert len(curve["seconds"]) == len(curve["cost"]) > 0
+        assert each["target"] > 0
+
+
+@needs_spams
+def test_joint(tmp_path):
+    printed, content = run("joint", tmp_path)
+    assert "x smalto" in printed
+    assert len(content["runs"]) == 2 * 2 * 7
+    for entry in content["runs"]:
+        assert entry["microseconds"] > 0
+        if entry["method"] != "smalto encode" and entry["problem"] != "l1/l2":
+            assert abs(entry["excess"]) < (1e-3 if entry["dtype"] == "float32" else 1e-6)
+        assert entry["excess"] > -1e-5
+
+
+@needs_spams
+def test_groups(tmp_path):
+    printed, content = run("groups", tmp_path)
+    assert "worst gap" in printed
+    assert {entry["problem"] for entry in content["runs"]} == {"groups", "sparse groups", "tree"}
+    for entry in content["runs"]:
+        assert entry["microseconds"] > 0
+        assert entry["nonzeros"] > 0
+        assert abs(entry["excess"]) < 1e-5
+        if entry["method"].startswith("smalto"):
+            assert entry["gap"] < (1e-5 if entry["dtype"] == "float32" else 1e-9)
+
+
+@needs_spams
+def test_coders(tmp_path):
+    printed, content = run("coders", tmp_path)
+    assert "over bound" in printed
+    found = {(entry["problem"], entry["method"]) for entry in content["runs"]}
+    assert ("error, OMP", "SPAMS omp") in found
+    assert ("ridge", "NumPy solve") in found
+    for share in ("30%", "80%"):
+        assert (f"nonzeros, {share} missing", "SPAMS ompMask") in found
+        assert (f"lasso, {share} missing", "SPAMS lassoMask") in found
+    assert {entry["threads"] for entry in content["runs"]} == {1, 2}
+    for entry in content["runs"]:
+        assert entry["microseconds"] > 0
+        tolerance = 1e-3 if entry["dtype"] == "float32" else 1e-6
+        if entry["method"].startswith("smalto"):
+            assert entry["broken"] < tolerance
+        elif entry["method"] != "scikit-learn orthogonal_mp_gram":  # it looks not ahead
+            assert entry["excess"] > -tolerance  # no peer has a better objective
+
+
 def test_defaults(tmp_path):
     printed, content = run("defaults", tmp_path)
     assert "supported:" in printed

@@ -12,21 +12,36 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from smalto import learn
-from smalto.coders import L0, OMP, ErrorBound, L1Ball, Lasso, Ridge
+from smalto.coders import (
+    L0,
+    OMP,
+    Bridge,
+    ErrorBound,
+    GroupLasso,
+    JointLasso,
+    JointOMP,
+    L1Ball,
+    Lasso,
+    Ridge,
+    TreeLasso,
+)
 from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
 from smalto.learning.files import read_file, write_file
 from smalto.learning.model import Model
-from smalto.learning.settings import from_json, register, to_json
+from smalto.learning.settings import from_json, known, register, to_json
 from smalto.learning.state_file import load_state, save_state
 
 X = np.random.default_rng(0).standard_normal((300, 10))
+BUILT_IN = set(known())
 
 SETTINGS = [
     Lasso(0.1, ridge=0.2, positive=True), Lasso(nonzeros=3), L1Ball(2.0), L1Ball([1.0, 2.5]),
     ErrorBound(0.1), OMP(nonzeros=3, eps=0.5), L0(0.3), Ridge(0.1), L2Ball(positive=True),
     ElasticNetBall(0.1), replace(ElasticNetBall(density=0.3), pace=0.123, side=-1),
     FusedLassoBall(0.1, 0.2), Simplex(), Online(), Online(memory="replace", batch_size=7),
+    Bridge(0.1, 0.5), GroupLasso(0.1, [0, 0, 1, 1], weights=[1.0, 2.0]), JointLasso(0.2),
+    JointOMP(nonzeros=2), TreeLasso(0.1, parents=[-1, 0, 0, 1]), Lasso(0.1, weights=[1, np.inf]),
     Batch(sweeps=2), SGD(1.0, 2.0), Replacement(idle=float("inf")), Continuation(0.5, 7),
 ]  # fmt: skip
 
@@ -38,6 +53,10 @@ def test_settings_survive(setting):
     back = from_json(json.loads(text), arrays)
     assert back == setting
     assert vars(back) == vars(setting)
+
+
+def test_every_kind_of_setting_is_tried():
+    assert {type(setting).__name__ for setting in SETTINGS} == BUILT_IN
 
 
 @given(

@@ -238,6 +238,57 @@ def test_bad_input():
         learn(X, 5, OMP(np.ones(20, int)), random_state=0)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("coder", [OMP(4), OMP(4, look_ahead=False), OMP(eps=0.2), OMP(3, positive=True), L0(0.05)])  # fmt: skip
+def test_a_signal_with_holes_is_coded_as_if_they_were_not_there(coder, dtype):
+    rng = np.random.default_rng(3)
+    X, D = ordinary(n=24, k=40, m=20)
+    X, D = X.astype(dtype), D.astype(dtype)
+    # Never so few known entries that the last atom is any atom.
+    mask = rng.permuted(np.arange(20) < rng.choice([0, 6, 12], 24)[:, None], axis=1)
+    mask[5] = True
+    codes, info = encode(X, D, coder, mask=mask, return_info=True)
+    assert codes[[5]].nnz == 0
+    for i in range(24):
+        known = ~mask[i]
+        if not known.any():
+            continue
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "nonzeros=|eps is out of reach")
+            alone = encode(
+                np.ascontiguousarray(X[[i]][:, known]), np.ascontiguousarray(D[:, known]), coder
+            )
+        np.testing.assert_allclose(
+            codes[[i]].toarray(), alone.toarray(), atol=1e-9 if dtype == np.float64 else 2e-3
+        )
+    counts = np.diff(codes.indptr)
+    assert np.all(info.iterations >= counts)
+    assert np.all(info.iterations <= 2 * counts + 3)
+
+
+def test_rounds_are_counted():
+    X, D = ordinary(n=30, k=40)
+    codes, info = encode(X, D, OMP(5), return_info=True)
+    np.testing.assert_array_equal(info.iterations, np.full(30, 5))
+    np.testing.assert_array_equal(info.nonzeros, np.diff(codes.indptr))
+    _, info = encode(np.zeros((2, 16)), D, OMP(5), return_info=True)
+    np.testing.assert_array_equal(info.iterations, [0, 0])
+
+
+def test_more_atoms_than_there_was_room_for():
+    rng = np.random.default_rng(0)
+    X, D = rng.standard_normal((3, 300)), rng.standard_normal((400, 300))
+    for dtype in DTYPES:
+        codes = encode(X.astype(dtype), D.astype(dtype), OMP(eps=30.0))
+        assert np.diff(codes.indptr).max() > 128
+        error = errors(X, D, codes)
+        assert np.all(error <= 30.0 * (1 + 1e-4))
+        np.testing.assert_allclose(
+            (X - codes @ D) @ D.T * (codes.toarray() != 0), 0.0,
+            atol=1e-9 if dtype == np.float64 else 2e-2,
+        )  # fmt: skip
+
+
 def test_penalties():
     codes = sparse.csr_array(np.array([[1.0, -2.0], [0.0, 0.0]]))
     np.testing.assert_array_equal(OMP(1).penalty(codes), [0, 0])

@@ -1,10 +1,12 @@
-"""The other sparse coding problems: a radius, an error bound, a number of nonzeros.
+"""The other sparse coding problems: a radius, an error bound, nonzeros, ridge, missing entries.
 
-smalto's ``encode`` with ``L1Ball``, ``ErrorBound`` and ``OMP`` against SPAMS's ``lasso`` (modes 0
-and 1) and ``omp`` and scikit-learn's ``orthogonal_mp_gram``, on held-out patches over dictionaries
-that smalto has learned from other patches. The radius and the error bound are the means of what
-the lasso gives at the paper's lam. Codes are judged in float64 by what their problem minimises
-(``‖x − αD‖²``, or ``‖α‖₁`` under an error bound) and by how far they break its constraint.
+smalto's ``encode`` with ``L1Ball``, ``ErrorBound``, ``OMP`` and ``Ridge`` against SPAMS's ``lasso``
+(modes 0 and 1) and ``omp``, scikit-learn's ``orthogonal_mp_gram`` and ``Ridge``, and NumPy, on
+held-out patches over dictionaries that smalto has learned from other patches; and with 30 % and
+80 % of the entries missing against SPAMS's ``ompMask`` and ``lassoMask``. The radius and the error
+bound are the means of what the lasso gives at the paper's lam. Codes are judged in float64, on
+the known entries, by what their problem minimises (``‖x − αD‖²``, ``‖α‖₁`` under ErrorBound, fit
+plus penalty for the lasso and ridge) and by how far they break its constraint.
 
 Run it with ``python -m benchmarks.peers.coders``.
 """
@@ -33,68 +35,126 @@ from benchmarks.peers.common import (
     timed,
 )
 from smalto import encode, learn
-from smalto.coders import OMP, Coder, ErrorBound, L1Ball, Lasso
+from smalto.coders import OMP, Coder, ErrorBound, L1Ball, Lasso, Ridge
 
 SMALTO = "smalto encode"
 NONZEROS = {"A": 10, "B": 20, "C": 20}
 
 
+MISSING = (0.3, 0.8)  # shares of the entries
+
+
 class Task(NamedTuple):
-    """A problem, smalto's coder for it, its bound, and the peers' calls on so many signals."""
+    """A problem, smalto's coder for it, and the peers' calls on so many signals."""
 
     name: str
     coder: Coder
-    bound: float
     peers: list[tuple[str, int, Callable[[], Any]]]
+    missing: Array | None = None
 
 
 def tasks(problem: Problem, X: Array, D: Array, threads: int, few: int) -> list[Task]:
-    """The three problems, with whichever peers are installed."""
-    codes = encode(X, D, Lasso(problem.lam), n_threads=threads)
+    """All problems, with whichever peers are installed."""
+    lam = problem.lam
+    codes = encode(X, D, Lasso(lam), n_threads=threads)
     radius = float(abs(codes).sum(axis=1).mean())
     eps = float(np.sum((X - codes @ D) ** 2, axis=1).mean())
-    nonzeros = min(NONZEROS[problem.name], len(D))
+    nonzeros = min(NONZEROS[problem.name], *D.shape)
     found = [
-        Task("radius", L1Ball(radius), radius, []),
-        Task("error", ErrorBound(eps), eps, []),
-        Task("nonzeros", OMP(nonzeros), nonzeros, []),
+        Task("radius", L1Ball(radius), []),
+        Task("error, l1", ErrorBound(eps), []),
+        Task("nonzeros", OMP(nonzeros), []),
+        Task("error, OMP", OMP(eps=eps), []),
+        Task("ridge", Ridge(lam), by_numpy(X, D, lam)),
     ]
+    for share in MISSING:
+        missing = np.random.default_rng(0).random(X.shape) < share
+        found += [
+            Task(f"nonzeros, {share:.0%} missing", OMP(nonzeros), [], missing),
+            Task(f"lasso, {share:.0%} missing", Lasso(lam), [], missing),
+        ]
     if importable("spams"):
-        import spams
-
-        columns, atoms = np.asfortranarray(X.T), np.asfortranarray(D.T)
-        for task, mode in zip(found[:2], (0, 1), strict=True):
-
-            def lasso(bound: float = task.bound, mode: int = mode) -> Any:
-                return spams.lasso(
-                    columns, D=atoms, lambda1=bound, lambda2=0.0, mode=mode, numThreads=threads
-                ).T
-
-            task.peers.append((f"SPAMS lasso, mode {mode}", len(X), lasso))
-
-        def omp() -> Any:
-            return spams.omp(columns, D=atoms, L=nonzeros, eps=0.0, numThreads=threads).T
-
-        found[2].peers.append(("SPAMS omp", len(X), omp))
+        for task in found:
+            task.peers.extend(by_spams(task, X, D, lam, threads))
     if importable("sklearn"):
-        from sklearn.linear_model import orthogonal_mp_gram
-
-        def by_sklearn() -> Any:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return orthogonal_mp_gram(D @ D.T, D @ X[:few].T, n_nonzero_coefs=nonzeros).T
-
-        found[2].peers.append(("scikit-learn orthogonal_mp_gram", min(few, len(X)), by_sklearn))
+        found[2].peers.append(by_sklearn(X[:few], D, nonzeros))
     return found
 
 
-def judge(task: str, X: Array, D: Array, codes: Any, bound: float) -> tuple[Array, float]:
+def by_numpy(X: Array, D: Array, lam: float) -> list[tuple[str, int, Callable[[], Any]]]:
+    """Ridge regression with NumPy, and with scikit-learn if it is installed."""
+
+    def solve() -> Any:
+        return np.linalg.solve(D @ D.T + lam * np.eye(len(D), dtype=D.dtype), D @ X.T).T
+
+    found: list[tuple[str, int, Callable[[], Any]]] = [("NumPy solve", len(X), solve)]
+    if importable("sklearn"):
+        from sklearn.linear_model import ridge_regression
+
+        def regression() -> Any:
+            return ridge_regression(D.T, X.T, alpha=lam, solver="cholesky")
+
+        found.append(("scikit-learn ridge_regression", len(X), regression))
+    return found
+
+
+def by_spams(
+    task: Task, X: Array, D: Array, lam: float, threads: int
+) -> list[tuple[str, int, Callable[[], Any]]]:
+    """SPAMS on one of the problems, if it has it."""
+    import spams
+
+    columns, atoms = np.asfortranarray(X.T), np.asfortranarray(D.T)
+    coder, most = task.coder, min(D.shape)
+    if task.missing is not None:
+        known = np.asfortranarray(~task.missing.T)  # True is known there
+        if isinstance(coder, OMP):
+            return [("SPAMS ompMask", len(X), lambda: spams.ompMask(
+                columns, atoms, known, L=coder.nonzeros, eps=0.0, numThreads=threads).T)]  # fmt: skip
+        return [("SPAMS lassoMask", len(X), lambda: spams.lassoMask(
+            columns, atoms, known, lambda1=lam, lambda2=0.0, mode=2, numThreads=threads).T)]  # fmt: skip
+    if isinstance(coder, OMP):
+        limit, eps = coder.nonzeros or most, coder.eps or 0.0
+        return [("SPAMS omp", len(X), lambda: spams.omp(
+            columns, D=atoms, L=limit, eps=eps, numThreads=threads).T)]  # fmt: skip
+    if isinstance(coder, (L1Ball, ErrorBound)):
+        mode, bound = (0, coder.radius) if isinstance(coder, L1Ball) else (1, coder.eps)
+        return [(f"SPAMS lasso, mode {mode}", len(X), lambda: spams.lasso(
+            columns, D=atoms, lambda1=bound, lambda2=0.0, mode=mode, numThreads=threads).T)]  # fmt: skip
+    return []
+
+
+def by_sklearn(X: Array, D: Array, nonzeros: int) -> tuple[str, int, Callable[[], Any]]:
+    """Orthogonal matching pursuit with scikit-learn."""
+    from sklearn.linear_model import orthogonal_mp_gram
+
+    def call() -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return orthogonal_mp_gram(D @ D.T, D @ X.T, n_nonzero_coefs=nonzeros).T
+
+    return ("scikit-learn orthogonal_mp_gram", len(X), call)
+
+
+def judge(task: Task, X: Array, D: Array, codes: Any) -> tuple[Array, float]:
     """What each signal's code costs, and the largest relative excess over the bound."""
     X, D, codes = X.astype(np.float64), D.astype(np.float64), codes.astype(np.float64)
-    error = np.sum((X - codes @ D) ** 2, axis=1)
+    left = X - codes @ D
+    if task.missing is not None:
+        left[task.missing[: len(X)]] = 0.0
+    error = np.sum(left**2, axis=1)
     size = np.asarray(abs(codes).sum(axis=1)).reshape(-1)
-    used = {"radius": size, "error": error, "nonzeros": np.diff(codes.indptr)}[task]
-    return size if task == "error" else error, float(np.max(used / bound - 1.0))
+    match task.coder:
+        case L1Ball(radius=bound):
+            return error, float(np.max(size / bound - 1.0))
+        case ErrorBound(eps=bound):
+            return size, float(np.max(error / bound - 1.0))
+        case OMP(nonzeros=None, eps=bound):  # fewer nonzeros are better
+            return np.diff(codes.indptr).astype(float), float(np.max(error / bound - 1.0))
+        case OMP(nonzeros=bound):
+            return error, float(np.max(np.diff(codes.indptr) / bound - 1.0))
+        case other:
+            return 0.5 * error + other.penalty(codes), 0.0
 
 
 def run(
@@ -105,10 +165,11 @@ def run(
     entries = []
     for task in tasks(problem, X, D, threads, options.sklearn_signals):
 
-        def ours(coder: Coder = task.coder) -> Any:
-            return encode(X, D, coder, n_threads=threads)
+        def ours(task: Task = task) -> Any:
+            return encode(X, D, task.coder, mask=task.missing, n_threads=threads)
 
-        encode(X[:256], D, task.coder, n_threads=threads)  # kernels are compiled
+        few = None if task.missing is None else task.missing[:256]
+        encode(X[:256], D, task.coder, mask=few, n_threads=threads)  # kernels are compiled
         calls = [(SMALTO, len(X), ours), *task.peers]
         seconds: dict[str, list[float]] = {name: [] for name, *_ in calls}
         codes: dict[str, Any] = {}
@@ -121,9 +182,7 @@ def run(
         best: Array = np.zeros(0)
         fastest = min(seconds[SMALTO]) / len(X)
         for name, count, _ in calls:
-            each, excess = judge(
-                task.name, X[:count], D, sparse.csr_array(codes[name]), task.bound
-            )  # fmt: skip
+            each, excess = judge(task, X[:count], D, sparse.csr_array(codes[name]))
             best = each if name == SMALTO else best
             entries.append({
                 "setting": problem.name,
@@ -165,7 +224,9 @@ def show(problem: Problem, entries: list[dict[str, Any]]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the comparison."""
-    arguments_of = parser("Radius, error bound, nonzeros.", n=100_000, repeats=5)
+    arguments_of = parser(
+        "Radius, error bound, nonzeros, ridge, missing entries.", n=100_000, repeats=5
+    )
     add = arguments_of.add_argument
     add("--signals", type=int, default=10_000, help="how many signals to code")
     add("--sklearn-signals", type=int, default=400, help="of these, how many with scikit-learn")

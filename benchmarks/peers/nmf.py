@@ -51,7 +51,9 @@ class Curve:
     cost: list[float] = field(default_factory=list)
 
     def add(self, seconds: float, cost: float) -> None:
-        """One more point."""
+        """One more point; a dictionary that is not one, with NaN in it, makes none."""
+        if not math.isfinite(cost):
+            return
         self.seconds.append(seconds)
         self.cost.append(cost)
 
@@ -61,9 +63,9 @@ class Curve:
         return self.seconds[int(below[0])] if below.size else None
 
     def by(self, seconds: float) -> float:
-        """The lowest cost within so many seconds."""
+        """The lowest cost within so many seconds; the first one where that took longer."""
         reached = [c for s, c in zip(self.seconds, self.cost, strict=True) if s <= seconds]
-        return min(reached, default=math.inf)
+        return min(reached or self.cost[:1], default=math.inf)
 
 
 def load(name: str, quick: bool) -> tuple[Array, int]:
@@ -97,6 +99,8 @@ def cost_of(X: Array, C: Any, D: Array, lam: float) -> float:
 def measured(X: Array, D: Array, lam: float, threads: int) -> tuple[float, float]:
     """The cost over a dictionary with exact codes, and the seconds that coding took."""
     D = np.ascontiguousarray(D, X.dtype)
+    if not np.isfinite(D).all():
+        return math.inf, 0.0
     begin = time.perf_counter()
     C = encode(X, D, Lasso(lam, positive=True), n_threads=threads)
     seconds = time.perf_counter() - begin
@@ -228,14 +232,13 @@ def compare(
     n, m = X.shape
     kind = "NMF" if lam == 0.0 else f"NNSC, lam = {lam:.4f}"
     print(f"{kind} of {name}: {n} x {m}, k = {k}, {threads} thread(s), {options.limit:g} s each")
-    curves: list[list[Curve]] = []
     with blas_threads(threads):
         smalto(X[: 20 * k], k, lam, 0, 0.5, threads)  # kernels are compiled
-        for method in [smalto, *rivals(lam)]:
-            curves.append(
-                [method(X, k, lam, seed, options.limit, threads) for seed in range(options.starts)]
-            )
-    lasts = [np.mean([c.by(1.02 * options.limit + 1.0) for c in runs]) for runs in curves]
+        curves: list[list[Curve]] = [
+            [method(X, k, lam, seed, options.limit, threads) for seed in range(options.starts)]
+            for method in [smalto, *rivals(lam)]
+        ]
+    lasts = [float(np.mean([c.by(1.02 * options.limit + 1.0) for c in runs])) for runs in curves]
     best = float(min(lasts[1:], default=lasts[0]))
     target = WITHIN * best
     rows, entries = [], []
@@ -247,14 +250,14 @@ def compare(
         ratio = mean / first if mean is not None and first else None
         rows.append([runs[0].method, f"{last:.6f}", mean, ratio])
         entries.append({
-            "method": runs[0].method, "last": float(last), "seconds_to_target": mean,
+            "method": runs[0].method, "last": last if math.isfinite(last) else None, "seconds_to_target": mean,
             "ratio": ratio, "curves": [{"seconds": c.seconds, "cost": c.cost} for c in runs],
         })  # fmt: skip
     print(f"target {target:.6f}: 1 % above the lowest of the others")
     table(["method", "last cost", "seconds to target", "x smalto"], rows)
     return {
         "set": name, "lam": lam, "threads": threads, "shape": [n, m], "atoms": k,
-        "target": target, "methods": entries,
+        "target": target if math.isfinite(target) else None, "methods": entries,
     }  # fmt: skip
 
 

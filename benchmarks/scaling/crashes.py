@@ -85,7 +85,7 @@ def _stamp(path: Path) -> int:
 
 def full_disk(folder: Path) -> str:
     """What happens when the disk is full."""
-    mount = ["mount", "-t", "tmpfs", "-o", "size=9m", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
     if sys.platform != "linux" or os.geteuid() or subprocess.run(mount, check=False).returncode:
         return "skipped: needs root on Linux to mount a small disk"
     X, path = data(), folder / "run.safetensors"
@@ -129,26 +129,31 @@ def lost_workers(count: int, seed: int) -> tuple[int, int]:
     X = da.from_array(data()[:8000], chunks=(500, 24))
     options: Any = {**PROBLEM, "learner": Online(256), "n_epochs": 2}
     ended = equal = 0
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
-        Client(local) as client,
-    ):
-        whole = distributed.learn(X, ATOMS, client=client, **options)
-        for _ in range(count):
+    whole = None
+    for number in range(count):
+        # A new cluster each time: not every killed worker is replaced in good time.
+        with (
+            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
+            Client(local) as client,
+        ):
+            if whole is None:
+                whole = distributed.learn(X, ATOMS, client=client, **options)
             moment = rng.randrange(1, whole.state.step)
 
-            def strike(state: State, record: Any, moment: int = moment) -> None:
+            def strike(
+                state: State, record: Any, moment: int = moment, client: Client = client
+            ) -> None:
                 if record.step == moment:
                     pids = list(client.run(os.getpid).values())
-                    delay = rng.random() * 0.1
-                    timer = threading.Timer(delay, os.kill, (rng.choice(pids), signal.SIGKILL))
-                    timer.start()
+                    victim, delay = rng.choice(pids), rng.random() * 0.1
+                    threading.Timer(delay, os.kill, (victim, signal.SIGKILL)).start()
 
             again = distributed.learn(X, ATOMS, client=client, callbacks=[strike], **options)
             ended += 1
             equal += bool(np.array_equal(again.D, whole.D))
-            client.wait_for_workers(2)
-            print(f"  run {ended}: worker killed after step {moment}, equal so far: {equal}", flush=True)
+            print(
+                f"  run {number + 1}: worker killed after step {moment}; equal: {equal}", flush=True
+            )
     return ended, equal
 
 

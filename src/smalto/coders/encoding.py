@@ -33,7 +33,7 @@ from smalto.coders.base import (
 from smalto.coders.certificates import gaps
 from smalto.coders.lasso import Lasso
 from smalto.coders.own_gram import one_by_one
-from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_weights
+from smalto.coders.signals import Missing, Signals, as_signals, blocks, in_groups, with_weights
 from smalto.kernels.statistics import fit_of_rows
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas
 
@@ -93,7 +93,8 @@ def encode(
         signal; those with the same label are coded together. By default all of them are.
     start : CSR array (n, k), optional
         Codes to start from, such as those over an earlier dictionary. They change the time
-        that a `Lasso` takes, not the result (where it is unique); other coders need none.
+        that `Lasso`, `GroupLasso` and `TreeLasso` take, not the result (where it is unique);
+        other coders need none.
     n_threads : int, optional
         Threads to use; every available core by default. The result does not depend on it.
     return_info : bool, default False
@@ -325,20 +326,12 @@ def mean_cost(signals: Signals, D: Array, coder: Coder, n_threads: int) -> float
     """The mean of ``½‖x − αD‖² + ψ(α)`` over validated rows, for a coder that is resolved."""
     prepared = prepare(D, coder, n_threads)
     total, n = 0.0, len(signals)
-    for rows in blocks(n, signals.groups):
+    for rows in blocks(n, ROWS_AT_ONCE, signals.groups):
         part = signals.part(rows)
         coded = code_rows(part, prepared, None, n_threads)
         total += float(coded.fit.sum())
         total += float(penalties(coder, coded.codes.as_csr(len(D)), part.groups).sum())
     return total / n
-
-
-def blocks(n: int, groups: Array | None = None) -> list[slice]:
-    """Rows whose codes are held at once, in order; groups are not cut."""
-    cuts = list(range(0, n, ROWS_AT_ONCE))
-    if groups is not None:
-        cuts = sorted({int(groups[np.searchsorted(groups, cut)]) for cut in cuts})
-    return [slice(a, b) for a, b in zip(cuts, [*cuts[1:], n], strict=True) if a < b]
 
 
 def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:

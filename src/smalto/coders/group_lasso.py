@@ -99,7 +99,8 @@ class GroupLasso:
 
 def as_labels(groups: Any) -> tuple[int, ...]:
     """The number of each atom's group, from labels or from lists of atoms."""
-    parts = list(groups) if np.iterable(groups) and not isinstance(groups, (str, bytes)) else []
+    in_order = np.iterable(groups) and not isinstance(groups, (str, bytes, set, dict))
+    parts = list(groups) if in_order else []
     if not parts:
         message = (
             f"groups must be a label for each atom, or a list of lists of atoms, got {groups!r}"

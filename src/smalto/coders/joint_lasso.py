@@ -106,7 +106,9 @@ class JointLasso:
     def _lams(self, groups: Array) -> Array:
         """Of each group."""
         sizes = np.diff(groups)
-        return np.asarray(float(self.lam) * (np.sqrt(sizes) if self.by_size else np.ones(len(sizes))))
+        return np.asarray(
+            float(self.lam) * (np.sqrt(sizes) if self.by_size else np.ones(len(sizes)))
+        )
 
     def gap(self, left: Residuals) -> Array:
         """The duality gap of each row's group, shared equally: scaled residuals are feasible."""

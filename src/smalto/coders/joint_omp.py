@@ -104,7 +104,7 @@ class JointOMP:
             Q, groups = chunk.Q, all_together(chunk)
             n, width = Q.shape
             most = int(np.diff(groups).max(initial=0))
-            room = min(64, max(limit, 1), width)
+            room = min(32, max(limit, 1), width)
             indptr = np.zeros(n + 1, np.int64)
             indices = np.empty(n * room, np.int32)
             values = np.empty(indices.size, Q.dtype)

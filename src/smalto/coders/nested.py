@@ -192,7 +192,7 @@ def nest(groups: Groups) -> tuple[Array, Array]:
 def _inner_first(parent: Array) -> Array:
     """The nodes of a forest, children before parents and each tree in one piece."""
     children: list[list[int]] = [[] for _ in parent]
-    roots = []
+    roots: list[int] = []
     for node, around in enumerate(parent.tolist()):
         (roots if around < 0 else children[around]).append(node)
     order, stack = [], roots
@@ -217,7 +217,8 @@ def _solve_rows(G: Array, chunk: Chunk, forest: Forest, penalty: Penalty) -> Cod
     short = np.zeros(1, np.int64)
     row = 0
     while True:
-        whole, small = make_whole(forest, room), make_small(room, len(forest.parent))
+        whole = make_whole(forest, room)
+        small = make_small(room, len(forest.parent), dtype)
         buffer = np.empty(width + room, dtype)
         row = nested_lasso_rows(
             G, chunk.Q, chunk.norms, row, forest, penalty, chunk.start is not None, first, whole,

@@ -132,6 +132,11 @@ def as_nested(groups: Any) -> Groups:
 
 def as_parents(parents: Any) -> tuple[int, ...]:
     """The parent of each atom, if they form trees."""
+    if np.iterable(parents) and any(np.iterable(each) for each in parents):
+        message = (
+            f"parents must be one integer per atom; lists of atoms are groups=, got {parents!r}"
+        )
+        raise TypeError(message)
     values = np.asarray(parents)
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
         message = f"parents must be integers, one per atom (-1 for roots), got {parents!r}"

@@ -18,6 +18,7 @@ from smalto.coders.encoding import ROWS_AT_ONCE, Prepared, gram, prepare
 from smalto.coders.signals import Signals
 from smalto.distributed.blocks import ClusterSource, persistent
 from smalto.learning.batch import Batch
+from smalto.learning.features import Viewing
 from smalto.learning.feed import Drawn, MidStep
 from smalto.learning.parts import (
     Part,
@@ -102,6 +103,9 @@ class ClusterFeed:
         if staleness and (self._lazy or state.store is not None):
             what = "Batch()" if self._lazy else "memory='replace'"
             message = f"staleness must be 0 with {what}, got {staleness}"
+            raise ValueError(message)
+        if isinstance(state.learner, Viewing) and state.learner.view(state) is not None:
+            message = "features= is for one machine: workers code whole samples"
             raise ValueError(message)
         self._epoch, self._place = state.epoch, state.place  # of what is given out next
         self._given: deque[Given] = deque()

@@ -392,7 +392,9 @@ class DictionaryLearning(
         own = (type(self).fit, type(self)._source, type(self)._signals)
         base = (DictionaryLearning.fit, DictionaryLearning._source, DictionaryLearning._signals)
         if elsewhere and own != base:
-            message = f"{type(self).__name__} learns from tables in memory and memory maps, got {X!r:.60}"
+            message = (
+                f"{type(self).__name__} learns from tables in memory and memory maps, got {X!r:.60}"
+            )
             raise TypeError(message)
         if is_dask(X):
             return self._lazy_rows(X, reset)

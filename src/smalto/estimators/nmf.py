@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
@@ -12,26 +13,34 @@ from sklearn.utils.extmath import randomized_svd
 
 from smalto.checks import Array, Rows, check_finite, check_number
 from smalto.coders.base import Coder, check_coder
-from smalto.coders.encoding import blocks, code_rows, mean_cost, prepare
+from smalto.coders.encoding import ROWS_AT_ONCE, code_rows, mean_cost, prepare
 from smalto.coders.lasso import Lasso
-from smalto.coders.signals import Missing, as_signals, in_groups
-from smalto.constraints import Constraint, L2Ball, check_constraint
+from smalto.coders.signals import Missing, as_signals, blocks, in_groups
+from smalto.constraints import (
+    Constraint,
+    ElasticNetBall,
+    FusedLassoBall,
+    L2Ball,
+    check_constraint,
+)
 from smalto.estimators.base import all_or_nothing
 from smalto.estimators.dictionary_learning import DictionaryLearning
-from smalto.learning.alternating import alternate
+from smalto.learning.alternating import alternate, stages
 from smalto.learning.begin import as_seed, begin, sample_size
 from smalto.learning.feed import as_data
+from smalto.learning.halves import is_free
 from smalto.learning.interrupts import deferred_interrupt
 from smalto.learning.learner import Learner
 from smalto.learning.limits import Limits, schedule
-from smalto.learning.loop import Callback, check_validation, close_all
+from smalto.learning.loop import Callback, check_validation, close_all, learn
 from smalto.learning.online import Online
 from smalto.learning.reorder import by_energy, reorder
 from smalto.learning.replacement import Replacement
-from smalto.learning.state import State
+from smalto.learning.state import Record, State
 from smalto.threads import resolve_threads, single_threaded_blas
 
 EPOCHS = 200
+FIRST_EPOCHS = 2  # by the learner, before codes and atoms take turns
 _STARTS = ("samples", "random", "nndsvd", "nndsvda")
 
 
@@ -57,6 +66,8 @@ class NMF(DictionaryLearning):
         Another problem for the codes, instead of ``Lasso(lam, positive=True)``.
     constraint : constraint, default ``L2Ball(positive=True)``
         The set in which each atom lives, such as ``FusedLassoBall(0.1, 0.1, positive=True)``.
+        It takes a ``lam`` above 0 to mean much: else a short atom of any shape lies in the set,
+        and long codes cost nothing.
     learner : learner, optional
         By default `fit` alternates between codes and atoms, with all codes in memory, to high
         accuracy: for data that can be read many times over. With a learner such as ``Online()``
@@ -110,7 +121,7 @@ class NMF(DictionaryLearning):
     Smooth, sparse, non-negative parts are one line:
 
     >>> from smalto.constraints import FusedLassoBall
-    >>> smooth = NMF(3, constraint=FusedLassoBall(0.1, 0.1, positive=True), random_state=0)
+    >>> smooth = NMF(3, lam=0.1, constraint=FusedLassoBall(0.1, 0.1, positive=True), random_state=0)
     >>> smooth.fit(X).components_.shape
     (3, 20)
     """
@@ -229,17 +240,45 @@ class NMF(DictionaryLearning):
                 return None
             return mean_cost(held_out, state.D, state.coder, threads)
 
+        sketches = self._sketches_help(X, *problem)
         with single_threaded_blas(), deferred_interrupt() as interrupted:
-            state = begin(
-                data.beginning(sample_size(self.n_components)), self.n_components, *problem,
-                self._first_atoms(X), self.random_state, threads,
+            if sketches:
+                history: list[Record] = []
+                state = begin(
+                    data.beginning(sample_size(self.n_components)), self.n_components, *problem,
+                    self._first_atoms(X), self.random_state, threads,
+                )  # fmt: skip
+            else:
+                epochs = min(FIRST_EPOCHS, limits.epochs)
+                result = learn(
+                    X, self.n_components, *problem, init=self._first_atoms(X),
+                    n_epochs=int(epochs), max_seconds=self.max_seconds, validation=validation,
+                    validate_every=validate_every, replacement=self.replacement,
+                    callbacks=self.callbacks, n_threads=threads, random_state=self.random_state,
+                )  # fmt: skip
+                state, history = result.state, result.history
+                self.stopped_ = result.stopped
+                if result.stopped != "epochs" or limits.reached(state) is not None:
+                    self._set_result(state, history, X)
+                    return self._squared_error(X, None, None)
+            self.stopped_, more, squares = alternate(
+                state, X, limits, self.tol, list(self.callbacks), measure, interrupted, threads,
+                sketches=sketches,
             )  # fmt: skip
-            self.stopped_, history, squares = alternate(
-                state, X, limits, self.tol, list(self.callbacks), measure, interrupted, threads
-            )
         close_all(self.callbacks)
-        self._set_result(state, history, X)
+        self._set_result(state, history + more, X)
         return squares
+
+    def _sketches_help(
+        self, X: Rows, coder: Coder, constraint: Constraint, learner: Learner
+    ) -> bool:
+        """Whether to begin with few samples, again and again, or with the learner.
+
+        Sparse codes are known exactly at once, so that a first pass by the learner gains most;
+        dense ones take many iterations, and so do atoms with many entries.
+        """
+        sizes = stages(self.n_components, X.shape[1], X.shape[0], constraint)
+        return is_free(coder, constraint) or any(m < X.shape[1] for _, m in sizes)
 
     def _squared_error(self, X: Any, mask: Any, groups: Any) -> float:
         """``Σ ‖x − αD‖²`` over the rows of X, with codes of their own, where x is known."""
@@ -249,7 +288,7 @@ class NMF(DictionaryLearning):
         total = 0.0
         with single_threaded_blas():
             prepared = prepare(self.components_, self.coder_, threads)
-            for rows in blocks(len(signals), signals.groups):
+            for rows in blocks(len(signals), ROWS_AT_ONCE, signals.groups):
                 coded = code_rows(signals.part(rows), prepared, None, threads)
                 total += 2.0 * float(coded.fit.sum())
         return total
@@ -262,7 +301,7 @@ class NMF(DictionaryLearning):
     def _problem(self) -> tuple[Coder, Constraint, Learner]:
         lam = check_number("lam", self.lam, low=0)
         coder = Lasso(lam, positive=True) if self.coder is None else check_coder(self.coder)
-        constraint = L2Ball(positive=True)
+        constraint: Constraint = L2Ball(positive=True)
         if self.constraint is not None:
             constraint = check_constraint(self.constraint)
         if self.coder is not None and lam > 0:
@@ -271,12 +310,22 @@ class NMF(DictionaryLearning):
         # What does not say whether it is positive (a simplex, a user's own) is believed to be.
         for name, part in (("coder", coder), ("constraint", constraint)):
             if not getattr(part, "positive", name == "constraint"):
-                message = f"NMF needs a non-negative {name}, such as one with positive=True, got {part}"
+                message = (
+                    f"NMF needs a non-negative {name}, such as one with positive=True, got {part}"
+                )
                 raise ValueError(message)
         return coder, constraint, Online() if self.learner is None else self.learner
 
     def _check_settings(self) -> None:
         super()._check_settings()
+        if isinstance(self.constraint, ElasticNetBall | FusedLassoBall) and (
+            self.coder is None and not self.lam
+        ):
+            message = (
+                f"with lam=0 {self.constraint} does not shape the atoms: short ones of any shape "
+                f"are in it, and long codes cost nothing. Give a lam above 0"
+            )
+            warnings.warn(message, UserWarning, stacklevel=4)
         check_number("tol", self.tol, low=0)
         if isinstance(self.init, str) and self.init not in _STARTS:
             message = f"init must be an array or one of {', '.join(_STARTS)}, got {self.init!r}"
@@ -324,7 +373,7 @@ def nndsvd(X: Rows, n_components: int, rng: np.random.RandomState, *, fill: bool
         atoms[j] = part * (math.sqrt(s[j] * weight) / norm if norm > 0 else 0.0)
     if fill:
         atoms[atoms <= 0] = float(X.mean())
-    return atoms
+    return np.asarray(atoms)
 
 
 def _refuse_negative(X: Rows, name: str | None = None) -> None:

@@ -32,6 +32,7 @@ from smalto.kernels.simd import fma, hsum, load, splat, store
 SPARE = 4  # rows that are computed at once
 _HALVINGS = 40  # of the interval of a line search
 _DAMPING = 1e-10  # of the diagonal of G, on top of it
+_VANISHED = 1e-3  # share of its norm that an atom has kept when it is taken to have vanished
 _WARM_UP = 2  # sweeps before a Newton step, at least
 _PATIENCE = 4  # sweeps that take as long as a Newton step
 _MOST = 300  # sweeps
@@ -240,7 +241,10 @@ def _line_search(s, lam, slope, curve, along):
 @kernel
 def newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur, move, other,
            small):  # fmt: skip
-    """One Newton step with a line search, where no row of the codes is zero; whether it moved.
+    """One Newton step with a line search, where no row of the codes is zero.
+
+    Where it ends because a row all but vanishes, that row becomes zero: beyond the kink the
+    objective is another one. Returns whether this has happened.
 
     ``matrix`` and ``schur`` have room for as much as ``gram``; ``left``, ``move`` and ``other`` for
     tables; ``small`` for three numbers per atom.
@@ -294,14 +298,21 @@ def newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur,
     if not t > 0.0:
         return False
     by = splat(t)
+    vanished = False
     for p in range(s):
         total = splat(0.0)
         for o in range(p * size, (p + 1) * size, LANES):
             v = fma(by, load(move, o), load(codes, o))
             store(codes, o, v)
             total = fma(v, v, total)
-        norms[p] = np.sqrt(hsum(total))
-    return True
+        norm = np.sqrt(hsum(total))
+        if norm < _VANISHED * norms[p]:
+            norm = 0.0
+            vanished = True
+            for o in range(p * size, (p + 1) * size, LANES):
+                store(codes, o, splat(0.0))
+        norms[p] = norm
+    return vanished
 
 
 @kernel
@@ -343,9 +354,12 @@ def settle(gram, stride, s, lam, goal, atoms, used, codes, given, left, size, no
             break
         # Sweeps shrink violations by about worst/before each: will a few do?
         if since >= _WARM_UP and worst * (worst / before) ** _PATIENCE > goal:
-            s = drop_zeros(gram, stride, s, atoms, used, codes, given, size, norms)
-            newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur, move,
-                   other, small)  # fmt: skip
+            again = True
+            while again:
+                # Sweeps would bring back an atom that has just vanished: the others move first.
+                s = drop_zeros(gram, stride, s, atoms, used, codes, given, size, norms)
+                again = newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur,
+                               move, other, small)  # fmt: skip
             since = 0
             worst = np.inf
     return drop_zeros(gram, stride, s, atoms, used, codes, given, size, norms)

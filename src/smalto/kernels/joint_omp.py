@@ -145,7 +145,9 @@ def _pursue(G, width, q, row, n, norm, limit, eps, gain, look_ahead, own, least,
         if s == capacity(work, atoms):
             return -1
         j = first_above(score, 0, width, c.dtype.type(top) * near)
-        out = look_ahead and not left[j] > least[j]  # it depends on the active atoms
+        # Does it depend on the active atoms, or its gain on nothing but rounding?
+        out = look_ahead and not left[j] > least[j]
+        out |= not np.float64(score[j]) * left[j] > gain * own[j]
         left[j] = np.inf
         if out or not append(G, width, work, atoms, s, j, 0.0, tolerance):
             score[j] = 0.0

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from smalto.kernels.jit import kernel
-from smalto.kernels.simd import fma, lanes, load, splat, store, zero
+from smalto.kernels.simd import fma, lanes, load, splat, store
 
 # Less than this share of an atom's squared norm left: subtraction would leave only rounding.
 _CANCELS = 0.25
@@ -119,18 +119,65 @@ def make_row(lazy, j, G, fast_G):
 
 
 @kernel
+def _add_squares(features, width, listed, which, count, sign, out):
+    """``out += sign Σ_f d_f²`` over the listed features f: eight vectors at a time."""
+    step = lanes(out)
+    by = splat(out.dtype.type(sign))
+    o = 0
+    while o + 8 * step <= width:
+        n0, n1, n2, n3 = load(out, o), load(out, o + step), load(out, o + 2 * step), load(out, o + 3 * step)  # fmt: skip
+        p = o + 4 * step
+        n4, n5, n6, n7 = load(out, p), load(out, p + step), load(out, p + 2 * step), load(out, p + 3 * step)  # fmt: skip
+        for i in range(count):
+            f = listed[which, i] * width + o
+            v0, v1 = load(features, f), load(features, f + step)
+            v2, v3 = load(features, f + 2 * step), load(features, f + 3 * step)
+            n0, n1 = fma(by * v0, v0, n0), fma(by * v1, v1, n1)
+            n2, n3 = fma(by * v2, v2, n2), fma(by * v3, v3, n3)
+            f += 4 * step
+            v4, v5 = load(features, f), load(features, f + step)
+            v6, v7 = load(features, f + 2 * step), load(features, f + 3 * step)
+            n4, n5 = fma(by * v4, v4, n4), fma(by * v5, v5, n5)
+            n6, n7 = fma(by * v6, v6, n6), fma(by * v7, v7, n7)
+        store(out, o, n0)
+        store(out, o + step, n1)
+        store(out, o + 2 * step, n2)
+        store(out, o + 3 * step, n3)
+        store(out, p, n4)
+        store(out, p + step, n5)
+        store(out, p + 2 * step, n6)
+        store(out, p + 3 * step, n7)
+        o += 8 * step
+    while o < width:
+        total = load(out, o)
+        for i in range(count):
+            v = load(features, listed[which, i] * width + o)
+            total = fma(by * v, v, total)
+        store(out, o, total)
+        o += step
+
+
+@kernel
 def squared_norms(lazy, out):
     """The diagonal of this signal's Gram matrix."""
-    _, features, _, inverse, listed, counts, made, ridge = lazy
+    shared, features, _, inverse, listed, counts, made, ridge = lazy
     width = made.size
-    step = lanes(features)
-    signal = counts[_SIGNAL]
-    for block in range(0, width, step):
-        total = zero(features)
-        for i in range(counts[0]):
-            v = load(features, listed[0, i] * width + block)
-            total = fma(v, v, total)
-        store(out, block, total)
+    known, absent, signal = counts[0], counts[1], counts[_SIGNAL]
+    if absent <= known:
+        for j in range(width):
+            out[j] = shared[j * width + j] - ridge
+        _add_squares(features, width, listed, 1, absent, -1.0, out)
+        for j in range(width):
+            if absent > 0 and out[j] < _CANCELS * (shared[j * width + j] - ridge):
+                total = 0.0
+                for i in range(known):
+                    entry = np.float64(features[listed[0, i] * width + j])
+                    total += entry * entry
+                out[j] = total
+    else:
+        for j in range(width):
+            out[j] = 0.0
+        _add_squares(features, width, listed, 0, known, 1.0, out)
     for j in range(width):
         out[j] += ridge
         if inverse.shape[0] > 0:

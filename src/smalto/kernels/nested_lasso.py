@@ -23,8 +23,8 @@ from smalto.kernels.nested import add_squares, shrink, soft, vanishes
 from smalto.kernels.nested_small import refresh, solve_small
 
 FIRST = 8  # units that may join at once, at least ...
-SHARE = 0.5  # ... those that violate by more than this share of the worst violation
-PRECISION = 0.02  # of a working set's solution, as a share of the worst violation
+SHARE = 0.3  # ... those that violate by more than this share of the worst violation
+PRECISION = 0.2  # of a working set's solution, as a share of the worst violation
 
 MOST_ROUNDS = 500
 
@@ -72,10 +72,13 @@ class Whole(NamedTuple):
 def make_whole(forest: Forest, room: int) -> Whole:
     """Room for a working set of so many atoms: one per thread, reused for every signal."""
     k, groups = len(forest.own), len(forest.parent)
+    atoms, active = np.empty((2, room), np.int64)
+    c, v = np.empty((2, k))
+    squares, factor = np.empty((2, groups))
+    used, unused = np.zeros((2, groups), np.bool_)
     return Whole(
-        *np.empty((2, room), np.int64), np.zeros(k, np.bool_), *np.empty((2, k)),
-        np.empty(len(forest.unit_ptr) - 1), *np.empty((2, groups)),
-        np.full(groups, -1), np.empty(5), *np.zeros((2, groups), np.bool_),
+        atoms, active, np.zeros(k, np.bool_), c, v, np.empty(len(forest.unit_ptr) - 1), squares,
+        factor, np.full(groups, -1), np.empty(5), used, unused,
     )  # fmt: skip
 
 
@@ -290,18 +293,20 @@ def _descend(forest, whole, small, n, penalty, G, width, q, start, norm, buffer,
         _measure(small, n, p, penalty, norm, measures)
         top = _violations(forest, whole, s, penalty)
         noise = 1e-15 * (scale + measures[CANCELS])
-        floor = 4e8 * noise if narrow else noise
+        little = max(aim * scale, 4e8 * noise if narrow else noise)
         if free:
-            if max(top, worst) <= max(aim * scale, floor):
+            if max(top, worst) <= little:
                 return n
-        elif top <= max(aim * scale, floor) and _certified(forest, whole, penalty, measures, aim):
+        elif top <= little and _certified(forest, whole, penalty, measures, aim):
             return n
         objective = 0.5 * measures[ERROR] + measures[SIZE]
-        precise = PRECISION * scale
+        # With correlations wrong by this much the gap is a tenth of what is allowed.
+        precise = 0.1 * np.sqrt(aim) * scale
         if measures[LENGTH] > 0.0:
-            precise = max(min(precise, 0.1 * aim * objective / measures[LENGTH]), noise)
-        if top > floor:
-            enough = max(PRECISION * top, min(precise, PRECISION * top))
+            precise = min(precise, 0.1 * aim * objective / measures[LENGTH])
+        precise = max(precise, noise)
+        if top > noise:
+            enough = max(PRECISION * top, precise)
             n = _join(forest, whole, small, n, top)
             if n < 0:
                 return -1

@@ -21,9 +21,9 @@ MOST_SWEEPS = 2000
 PATIENCE = 50  # sweeps in which steps must become half as large
 HALVINGS = 6  # of a Newton step that does not lower the objective
 
-# A coefficient's Newton step waits where less than this share of its curvature is its own.
-DEPENDENT = 1e-13
-DAMPING = 1e-10  # share of a coefficient's curvature that is added, for those that depend
+# The share of an atom's curvature that is added in Newton steps, for atoms that depend on others:
+# well above the rounding of a Gram matrix. With less than a tenth of it left an atom waits.
+DAMPING_64, DAMPING_32 = 1e-10, 1e-6
 
 AT_ZERO = 1e-9  # of a group's square: what is left of it is rounding
 
@@ -54,18 +54,21 @@ class Small(NamedTuple):
     weight: Any
     squares: Any
     factor: Any
-    cubes: Any
     skip: Any  # bool, all False
+    damping: float
     ends: Any  # int64 (groups, 2): of each group's nonzero coefficients, the first, the last + 1
 
 
-def make_small(room: int, groups: int) -> Small:
+def make_small(room: int, groups: int, dtype: Any) -> Small:
     """Room for so many atoms and groups: one per thread, reused for every signal."""
+    b, code, corr, trial, change, steep = np.empty((6, room))
+    spots, own = np.empty((2, room), np.int64)
+    weight, squares, factor = np.empty((3, groups))
     return Small(
-        np.empty((room, room)), np.empty((room, room)), *np.empty((6, room)),
-        *np.empty((2, room), np.int64), np.empty((room + 1, 2), np.int64),
-        np.empty(groups, np.int64), *np.empty((4, groups)), np.zeros(groups, np.bool_),
-        np.empty((groups, 2), np.int64),
+        np.empty((room, room)), np.empty((room, room)), b, code, corr, trial, change, steep,
+        spots, own, np.empty((room + 1, 2), np.int64), np.empty(groups, np.int64), weight,
+        squares, factor, np.zeros(groups, np.bool_),
+        DAMPING_64 if dtype == np.float64 else DAMPING_32, np.empty((groups, 2), np.int64),
     )  # fmt: skip
 
 
@@ -114,10 +117,13 @@ def move(small, n, step):
 
 
 @kernel
-def solve_symmetric(M, s, right):
-    """``right ← M⁻¹ right`` by Cholesky, in place; zero where an entry depends on others."""
+def solve_symmetric(M, s, right, share):
+    """``right ← M⁻¹ right`` by Cholesky, in place.
+
+    An entry of which no more than a share is independent of those before it stays out: zero.
+    """
     for r in range(s):
-        least = DEPENDENT * M[r, r]
+        least = share * M[r, r]
         for t in range(r):
             # On the diagonal stands a reciprocal, zero for entries that wait.
             M[r, t] = (M[r, t] - _rows_inner(M, r, t, t)) * M[t, t]
@@ -211,7 +217,7 @@ def _bend(small, n, p, lam):
         if parent[g] >= 0:
             factor[g] += factor[parent[g]]
     for r in range(s):
-        M[r, r] += factor[own[spots[r]]] + DAMPING * M[r, r]
+        M[r, r] += factor[own[spots[r]]] + small.damping * small.H[spots[r], spots[r]]
     return s
 
 
@@ -227,7 +233,7 @@ def _newton_step(small, n, p, penalty):
         pull = small.factor[small.own[i]] * code[i]
         pull += penalty.l1 if code[i] > 0.0 else -penalty.l1
         change[r] = small.corr[i] - pull
-    solve_symmetric(small.M, s, change)
+    solve_symmetric(small.M, s, change, 0.1 * small.damping)
     for r in range(s - 1, -1, -1):  # spots[r] >= r: nothing is lost
         value = change[r]
         change[r] = 0.0

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,132 +24,20 @@ from scipy import sparse
 from smalto.checks import Array, Rows, as_floats
 from smalto.coders.lasso import Lasso
 from smalto.constraints import Adaptive, Constraint, L2Ball, density, project_checked
-from smalto.kernels.nonnegative import PANEL, descend
+from smalto.learning.halves import Atoms, DenseCodes, is_free, sum_of_squares
 from smalto.learning.limits import Limits
 from smalto.learning.state import Record, State
-from smalto.learning.stats import Stats
-from smalto.learning.update import sweep
 from smalto.sources import Order
 from smalto.threads import run_tasks
 
 SWEEPS = 10  # of coordinate descent per product with the data, for codes and for atoms
-CONSTRAINED_SWEEPS = 3  # for atoms in a set that takes a projection
 FIRST_SWEEPS = 30  # for codes that start from nothing
 FIRST_SIZE = 16  # samples, and features, per atom that the first iterations read
 GROWTH = 4  # times as many in the next stage
 STAGE_TOLERANCE = 2e-2  # a stage ends when this is all that `WINDOW` iterations gain
 STAGE_ITERATIONS = 60  # but not later than after so many
 WINDOW = 10
-_GROUPS = 8  # parts of the data whose sums are kept apart, so that threads can share the work
-_CHUNK = 1024  # samples coded at a time
-_COLUMNS = 1024  # features of atoms updated as one task
 _STAGE_EPOCH = 1 << 41  # the samples of the first stages: the order of an epoch that never comes
-
-
-class _Codes:
-    """Dense codes of all rows, one column each: as they were, as they are, and extrapolated."""
-
-    def __init__(self, X: Rows, n_atoms: int, dtype: np.dtype) -> None:  # type: ignore[type-arg]
-        self.X, self.n = X, int(X.shape[0])
-        self.old, self.new, self.ahead = np.zeros((3, n_atoms, self.n), dtype)
-        self.chunk = min(_CHUNK, max(PANEL, -(-self.n // _GROUPS // PANEL) * PANEL))
-        self.groups = min(_GROUPS, -(-self.n // self.chunk))
-        self.squares = _squares(X)
-
-    def chunks(self, group: int) -> Iterator[tuple[slice, Rows]]:
-        """The rows of a group, a chunk at a time; which group is whose never changes."""
-        count = -(-self.n // self.chunk)
-        for i in range(group * count // self.groups, (group + 1) * count // self.groups):
-            rows = slice(i * self.chunk, min((i + 1) * self.chunk, self.n))
-            yield rows, as_floats(self.X[rows], self.new.dtype)
-
-    def step(
-        self, D: Array, coder: Lasso, beta: float, sweeps: int, n_threads: int
-    ) -> tuple[Array, Array, float]:
-        """Descend from ``ahead`` over the dictionary D, then extrapolate.
-
-        Returns A, B and the penalty of the extrapolated codes, in float64.
-        """
-        k, m = D.shape
-        G = D @ D.T
-        G[np.diag_indices(k)] += G.dtype.type(coder.ridge)
-        lam = G.dtype.type(coder.lam)
-        A, B = np.zeros((self.groups, k, k), D.dtype), np.zeros((self.groups, k, m), D.dtype)
-        sums = np.zeros(self.groups)
-        is_sparse = sparse.issparse(self.X)
-        columns = np.ascontiguousarray(D.T) if is_sparse else D.T
-
-        def task(group: int) -> None:
-            q, c = np.empty((2, k * PANEL), D.dtype)
-            for rows, x in self.chunks(group):
-                Q = np.ascontiguousarray((x @ columns).T) if is_sparse else D @ x.T
-                now = np.ascontiguousarray(self.ahead[:, rows])
-                descend(G, Q, lam, sweeps, now, 0, now.shape[1], q, c)
-                self.new[:, rows] = now
-                if beta > 0.0:
-                    now += now.dtype.type(beta) * (now - self.old[:, rows])
-                    np.maximum(now, 0.0, out=now)
-                self.ahead[:, rows] = now
-                A[group] += now @ now.T
-                B[group] += now @ x
-                sums[group] += float(now.sum(dtype=np.float64))
-
-        run_tasks(task, self.groups, n_threads)
-        A, B = A.sum(axis=0, dtype=np.float64), B.sum(axis=0, dtype=np.float64)
-        penalty = float(coder.lam or 0.0) * float(sums.sum())
-        return A, B, penalty + 0.5 * float(coder.ridge) * float(np.trace(A))
-
-    def accept(self) -> None:
-        """Keep the step: what is new becomes old (its place is written over by the next)."""
-        self.old, self.new = self.new, self.old
-
-    def take_back(self) -> None:
-        """Start the next step from where this one did, without extrapolation."""
-        self.ahead[:] = self.old
-
-
-@dataclass
-class _Atoms:
-    """The same for the dictionary."""
-
-    old: Array
-    ahead: Array
-    constraint: Constraint
-    free: bool  # nothing but the sign is constrained: atoms may be of any length
-
-    def step(self, A: Array, B: Array, sweeps: int, n_threads: int) -> Array:
-        """Descend from ``ahead`` on the surrogate."""
-        D = self.ahead.copy()
-        if not self.free:
-            part = (Stats(A, B),)
-            for _ in range(min(sweeps, CONSTRAINED_SWEEPS)):
-                sweep(D, part, self.constraint, n_threads)
-            return D
-        k, m = D.shape
-        G, Q, none = A.astype(D.dtype), B.astype(D.dtype), D.dtype.type(0.0)
-
-        def task(number: int) -> None:
-            q, c = np.empty((2, k * PANEL), D.dtype)
-            begin, end = number * _COLUMNS, min((number + 1) * _COLUMNS, m)
-            part = np.ascontiguousarray(Q[:, begin:end])
-            descend(G, part, none, sweeps, D, begin, end, q, c)
-
-        run_tasks(task, -(-m // _COLUMNS), n_threads)
-        return D
-
-    def accept(self, D: Array, beta: float) -> None:
-        """Keep the step and extrapolate."""
-        self.ahead = D + D.dtype.type(beta) * (D - self.old) if beta > 0.0 else D.copy()
-        if self.free:
-            np.maximum(self.ahead, 0.0, out=self.ahead)
-        elif beta > 0.0:
-            for atom in self.ahead:
-                project_checked(self.constraint, atom)
-        self.old = D
-
-    def take_back(self) -> None:
-        """Start the next step from where this one did, without extrapolation."""
-        self.ahead = self.old.copy()
 
 
 class _Momentum:
@@ -175,24 +63,31 @@ def alternate(
     measure: Callable[[State], float | None],
     interrupted: Callable[[], bool],
     n_threads: int,
+    *,
+    sketches: bool,
 ) -> tuple[str, list[Record], float]:
     """Learn the dictionary of a state, whose coder is a non-negative lasso, from rows X.
 
     Works in place; the state's learner, which must be `Online`, can go on from there. Each
-    record goes through the ``callbacks``, a true result of which ends the run. Returns why it ended, the history, and ``Σ ‖x − αD‖²`` at the end.
+    record goes through the ``callbacks``, a true result of which ends the run. Without
+    ``sketches`` every iteration reads all of the data. Returns why it ended, the history, and
+    ``Σ ‖x − αD‖²`` at the end.
     """
     X = X if isinstance(X, np.memmap) else as_floats(X, state.D.dtype)
     history: list[Record] = []
     stopped = "epochs"
-    for rows, columns in stages(*state.D.shape, X.shape[0], state.constraint):
+    k, m = state.D.shape
+    plan = stages(k, m, X.shape[0], state.constraint)
+    for rows, columns in plan if sketches else plan[-1:]:
         sketch = _Sketch.of(X, rows, columns, state.seed)
         here = state if columns == X.shape[1] else _on_columns(state, sketch)
         part = rows < X.shape[0] or here is not state
         gain, most = (STAGE_TOLERANCE, STAGE_ITERATIONS) if part else (tol, math.inf)
-        codes = _Codes(sketch.read(), len(state.D), state.D.dtype)
-        calls = callbacks if here is state else ()
+        codes = DenseCodes(sketch.read(), len(state.D), state.D.dtype)
+        # Who watches sees whole atoms only.
+        calls, look = (callbacks, measure) if here is state else ((), _not_measured)
         stopped = _stage(
-            here, codes, limits, gain, most, calls, measure, interrupted, history, n_threads
+            here, codes, limits, gain, most, calls, look, interrupted, history, n_threads
         )
         if here is not state:
             state.D = _all_columns(here, codes, sketch, n_threads)
@@ -201,7 +96,7 @@ def alternate(
         if stopped not in ("tol", "stage"):
             break
     if codes.X is not X:
-        codes = _Codes(X, len(state.D), state.D.dtype)
+        codes = DenseCodes(X, len(state.D), state.D.dtype)
     return stopped, history, _finish(state, codes, n_threads)
 
 
@@ -255,29 +150,30 @@ def _on_columns(state: State, sketch: _Sketch) -> State:
     D = np.ascontiguousarray(state.D[:, sketch.columns] * state.D.dtype.type(sketch.scale))
     for atom in D:
         state.constraint.project(atom)
-    return replace(state, D=D)
+    return replace(state, D=D, n_rows=None)  # no pass over its samples is an epoch
 
 
-def _all_columns(state: State, codes: _Codes, sketch: _Sketch, n_threads: int) -> Array:
+def _all_columns(state: State, codes: DenseCodes, sketch: _Sketch, n_threads: int) -> Array:
     """The dictionary on all columns that goes with the codes of a sketch."""
     coder, C = _lasso(state), codes.old
     whole = replace(sketch, columns=None).read()
     D = np.zeros((len(C), whole.shape[1]), C.dtype)
-    atoms = _Atoms(D, D, state.constraint, is_free(coder, state.constraint))
+    atoms = Atoms(D, D, state.constraint, is_free(coder, state.constraint))
     A = (C @ C.T).astype(np.float64)
     atoms.accept(atoms.step(A, np.asarray(C @ whole, np.float64), FIRST_SWEEPS, n_threads), 0.0)
-    return _scaled(atoms)
+    return atoms.scaled()
 
 
 def _stage(
-    state: State, codes: _Codes, limits: Limits, tol: float, most: float,
+    state: State, codes: DenseCodes, limits: Limits, tol: float, most: float,
     callbacks: Sequence[Callable[..., bool | None]], measure: Callable[[State], float | None],
     interrupted: Callable[[], bool], history: list[Record], n_threads: int,
 ) -> str:  # fmt: skip
     """Iterate on the samples of one stage; why it ended."""
     coder, constraint = _lasso(state), state.constraint
-    atoms = _Atoms(state.D.copy(), state.D.copy(), constraint, is_free(coder, constraint))
-    momentum, before, best = _Momentum(), np.inf, []
+    atoms = Atoms(state.D.copy(), state.D.copy(), constraint, is_free(coder, constraint))
+    momentum, before = _Momentum(), math.inf
+    best: list[float] = []
     rng = np.random.default_rng([state.seed, state.step])
     rounding = 0.5 * codes.squares * float(np.finfo(state.D.dtype).eps)
     for iteration in itertools.count():
@@ -309,28 +205,31 @@ def _stage(
                 replaced = _revive(atoms, codes, A, rng)
         before = cost
         best.append(min(cost, best[-1]) if best else cost)
-        state.D = _scaled(atoms)
+        state.D = atoms.scaled()
         state.step += 1
         state.samples += codes.n
         state.epoch += codes.n == state.n_rows
         state.seconds += time.perf_counter() - clock
         history.append(_record(state, cost / codes.n, coder, codes, replaced, measure(state)))
-        if any([callback(state, history[-1]) for callback in callbacks]):
+        if any(callback(state, history[-1]) for callback in callbacks):
             return "callback"
         if interrupted():
             return "interrupt"
         if (reached := limits.reached(state)) is not None:
             return reached
-        if len(best) > WINDOW and (
-            best[-1] <= rounding or best[-WINDOW - 1] - best[-1] < tol * best[-1]
+        if (
+            settled
+            and len(best) > WINDOW
+            and (best[-1] <= rounding or best[-WINDOW - 1] - best[-1] < tol * best[-1])
         ):
             return "tol"
         if iteration + 1 >= most:
             return "stage"
-    raise AssertionError("unreachable")
+    msg = "unreachable"
+    raise AssertionError(msg)
 
 
-def _finish(state: State, codes: _Codes, n_threads: int) -> float:
+def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
     """Code all samples over the final dictionary, and keep their statistics to go on from."""
     coder = _lasso(state)
     state.D = state.feasible_D()
@@ -349,21 +248,21 @@ def _finish(state: State, codes: _Codes, n_threads: int) -> float:
     state.measure_surrogate()
     if sparse.issparse(codes.X):
         wide = state.D.astype(np.float64)
-        return max(0.0, codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T))
+        left = codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T)
+        return max(0.0, float(left))
     parts = np.zeros(codes.groups)
 
     def task(group: int) -> None:
         for rows, x in codes.chunks(group):
             residual = x - codes.new[:, rows].T @ state.D
-            parts[group] += _sum_of_squares(residual)
+            parts[group] += sum_of_squares(residual)
 
     run_tasks(task, codes.groups, n_threads)
     return float(parts.sum())
 
 
-def is_free(coder: Lasso, constraint: Constraint) -> bool:
-    """Whether the length of an atom does not matter: what it lacks, its codes make up for."""
-    return not coder.lam and not coder.ridge and constraint == L2Ball(positive=True)
+def _not_measured(state: State) -> float | None:
+    return None
 
 
 def _lasso(state: State) -> Lasso:
@@ -371,18 +270,7 @@ def _lasso(state: State) -> Lasso:
     return state.coder
 
 
-def _scaled(atoms: _Atoms) -> Array:
-    """The dictionary with atoms of norm 1 where their length is free."""
-    if not atoms.free:
-        return atoms.old.copy()
-    norms = np.linalg.norm(atoms.old.astype(np.float64), axis=1, keepdims=True)
-    scaled = np.divide(atoms.old, norms, out=np.zeros_like(atoms.old), where=norms > 0)
-    for atom in scaled:
-        project_checked(atoms.constraint, atom)
-    return scaled
-
-
-def _revive(atoms: _Atoms, codes: _Codes, A: Array, rng: np.random.Generator) -> int:
+def _revive(atoms: Atoms, codes: DenseCodes, A: Array, rng: np.random.Generator) -> int:
     """Let atoms that nothing uses begin again as samples; their codes are zero."""
     dead = np.flatnonzero((A.diagonal() <= 0.0) | ~atoms.old.any(axis=1))
     for j in dead:
@@ -398,19 +286,13 @@ def _revive(atoms: _Atoms, codes: _Codes, A: Array, rng: np.random.Generator) ->
     return len(dead)
 
 
-def _squares(X: Rows) -> float:
-    """``Σ ‖x‖²``, without a copy of the data."""
-    if sparse.issparse(X):
-        return float(np.sum(np.square(X.data, dtype=np.float64)))
-    return sum(_sum_of_squares(X[i : i + _CHUNK]) for i in range(0, len(X), _CHUNK))
-
-
-def _sum_of_squares(rows: Array) -> float:
-    return float(np.einsum("ij,ij->i", rows, rows).sum(dtype=np.float64))
-
-
 def _record(
-    state: State, cost: float, coder: Lasso, codes: _Codes, replaced: int, test_cost: float | None
+    state: State,
+    cost: float,
+    coder: Lasso,
+    codes: DenseCodes,
+    replaced: int,
+    test_cost: float | None,
 ) -> Record:
     return Record(
         step=state.step,

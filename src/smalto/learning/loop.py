@@ -138,7 +138,8 @@ def learn(
         With "nan", NaN means missing; by default it is an error.
     groups : array (n,), optional
         For coders of several samples at once (`JointLasso`, `JointOMP`): a label for each
-        sample. Whole groups are drawn.
+        sample. Whole groups are drawn, as many as it takes for a batch. The samples of a
+        group then have one weight in ``sample_weight``, that of the group's cost in the sum.
     validation : array or CSR array, optional
         Held-out samples whose mean cost is recorded now and then, off the clock. NaN means
         missing if it does in the source.

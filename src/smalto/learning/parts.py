@@ -10,6 +10,7 @@ import numpy as np
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Codes, Reaching, penalties
 from smalto.coders.encoding import Prepared, code_rows, count_out_of_reach, warn_if_all_zero
+from smalto.learning.features import View
 from smalto.learning.samples import Samples, filled
 from smalto.learning.stats import Contribution, Stats
 
@@ -44,16 +45,22 @@ class Part(NamedTuple):
 
 
 def code_samples(
-    samples: Samples, D: Array, prepared: Prepared, start: Codes | None, n_threads: int
+    samples: Samples,
+    D: Array,
+    prepared: Prepared,
+    start: Codes | None,
+    n_threads: int,
+    view: View | None = None,
 ) -> Part:
-    """Code samples over a dictionary."""
+    """Code samples over a dictionary, as far as both are seen."""
     k, coder = len(D), prepared.coder
-    coded = code_rows(samples.signals, prepared, start, n_threads)
+    seen = samples.signals if view is None else view.signals(samples.signals)
+    coded = code_rows(seen, prepared, start, n_threads)
     codes = coded.codes.as_csr(k)
     new = Contribution.of(
         coded, filled(samples.signals, codes, D), k, penalties(coder, codes, samples.signals.groups),
         samples.weights,
-        filled=samples.signals.missing is not None,
+        filled=view is not None or samples.signals.missing is not None,
     )  # fmt: skip
     promised = coder.promised() if isinstance(coder, Reaching) else None
     short = (

@@ -10,15 +10,17 @@ import numpy as np
 
 from smalto.checks import Array, Rows, check_finite
 from smalto.coders.base import Coder, Joint
-from smalto.coders.encoding import ROWS_AT_ONCE, blocks
+from smalto.coders.encoding import ROWS_AT_ONCE
 from smalto.coders.signals import (
     Missing,
     Signals,
     as_groups,
     as_mask,
     as_signals,
+    blocks,
     check_missing,
     refuse_groups,
+    refuse_missing,
 )
 from smalto.sources import ArraySource, Order, Ordered, RowOrder, Source, as_set
 from smalto.sources.base import finite_rows
@@ -42,7 +44,7 @@ class Samples:
 
     def parts(self) -> Iterator[Samples]:
         """All of them, as many at once as are coded at once."""
-        for rows in blocks(len(self), self.signals.groups):
+        for rows in blocks(len(self), ROWS_AT_ONCE, self.signals.groups):
             yield self.part(rows)
 
     def total_weight(self) -> float:
@@ -133,6 +135,8 @@ def as_sample_set(
 ) -> SampleSet:
     """Check what a user says about samples, and put it together."""
     check_missing(missing)
+    if mask is not None or missing is not None or isinstance(source, np.ma.MaskedArray):
+        refuse_missing(coder)
     if isinstance(source, np.ma.MaskedArray):
         own = np.ma.getmaskarray(source)
         mask, source = own if mask is None else own | np.asarray(mask), source.data
@@ -155,6 +159,8 @@ def as_sample_set(
     if groups is not None:
         pointers, order = as_groups(groups, data.n_rows)
         drawn = (pointers, np.arange(data.n_rows) if order is None else order)
+        if weights is not None:
+            check_one_weight_each(weights[drawn[1]], pointers)
     elif isinstance(coder, Joint):
         message = f"{type(coder).__name__} needs groups: a label for each sample"
         raise ValueError(message)
@@ -178,6 +184,19 @@ def as_sample_weight(sample_weight: Any, n: int) -> Array:
         message = "sample_weight is zero for every sample"
         raise ValueError(message)
     return weights
+
+
+def check_one_weight_each(weights: Array, groups: Array) -> None:
+    """Refuse weights that differ within a group: its codes minimise the group's cost as a whole."""
+    differ = np.repeat(weights[groups[:-1]], np.diff(groups)) != weights
+    if differ.any():
+        place = int(np.argmax(differ))
+        first = weights[groups[np.searchsorted(groups, place, side="right") - 1]]
+        message = (
+            f"sample_weight must be the same for all samples of a group, got {first} and "
+            f"{weights[place]} in one"
+        )
+        raise ValueError(message)
 
 
 def filled(signals: Signals, codes: Any, D: Array) -> Rows:

@@ -26,10 +26,12 @@ Kind = TypeVar("Kind", bound=type)
 
 def _built_in() -> dict[str, type]:
     """The problems and learners that come with the library."""
-    found = [getattr(coders, name) for name in coders.__all__]
-    found += [kind for kind in vars(constraints).values() if isinstance(kind, type)]
-    found += [Online, Batch, SGD, Replacement, Continuation]
-    return {kind.__name__: kind for kind in found if _is_setting(kind)}
+    named = [*(getattr(coders, name) for name in coders.__all__), *vars(constraints).values()]
+    kinds = [kind for kind in named if isinstance(kind, type)]
+    found = [kind for kind in kinds if issubclass(kind, coders.Coder | constraints.Constraint)]
+    settings: list[type] = [kind for kind in found if _is_setting(kind)]
+    settings += [Online, Batch, SGD, Replacement, Continuation]
+    return {kind.__name__: kind for kind in settings}
 
 
 def _is_setting(kind: Any) -> bool:
@@ -74,6 +76,11 @@ def register(kind: Kind) -> Kind:
         raise ValueError(message)
     _KINDS[kind.__name__] = kind
     return kind
+
+
+def known() -> list[str]:
+    """The names that files may use."""
+    return sorted(_KINDS)
 
 
 def to_json(value: Any, arrays: dict[str, Array], name: str) -> Any:

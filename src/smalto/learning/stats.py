@@ -15,6 +15,8 @@ from smalto.kernels.statistics import add_to_gram, add_to_products, by_atom
 from smalto.threads import run_tasks
 
 ATOMS = 64  # rows of A and B that one task fills
+FEATURES = 512  # columns of B that one task fills, where codes are dense
+DENSE = 0.1  # the share of nonzeros from which matrix products are faster
 WORST = 8  # badly coded samples of a batch that are looked at
 
 _SMALLEST_SCALE = 1e-12
@@ -119,6 +121,26 @@ class Stats:
         return self.scale * self.weight
 
 
+def add_dense(left: Array, X: Array, B: Array, n_threads: int) -> None:
+    """``B += left X`` by matrix products, a slice of the features at a time."""
+    left = left.astype(X.dtype, copy=False)
+
+    def task(number: int) -> None:
+        features = slice(number * FEATURES, (number + 1) * FEATURES)
+        B[:, features] += left @ X[:, features]
+
+    run_tasks(task, -(-X.shape[1] // FEATURES), n_threads)
+
+
+def _column_sums(X: Rows, weights: Array | None) -> Array:
+    """The sums of the features over the samples, in float64; X is not converted as a whole."""
+    if weights is not None:
+        return np.asarray(weights @ X, np.float64).reshape(-1)
+    if sparse.issparse(X):
+        return np.asarray(X.sum(axis=0), np.float64).reshape(-1)
+    return np.asarray(np.add.reduce(X, axis=0, dtype=np.float64))
+
+
 @dataclass(frozen=True)
 class Contribution:
     """Coded samples, listed by atom, ready to be added to statistics."""
@@ -180,6 +202,9 @@ class Contribution:
         lists = (self.atom_ptr, self.rows, self.places)
         scaled = weight / stats.scale
         is_sparse = sparse.issparse(self.X)
+        if not is_sparse and len(codes.indices) > DENSE * len(self.costs) * n_atoms:
+            self._add_dense(stats, scaled, n_threads)
+            return
 
         def task(number: int) -> None:
             first, last = number * ATOMS, min((number + 1) * ATOMS, n_atoms)
@@ -197,11 +222,32 @@ class Contribution:
             products: Any = left.T @ self.X
             coordinates = products.tocoo()
             stats.B[coordinates.row, coordinates.col] += scaled * coordinates.data
+        self._add_sums(stats, scaled)
+
+    def _add_dense(self, stats: Stats, scaled: float, n_threads: int) -> None:
+        """The same by matrix products, which dense codes are better served by."""
+        n_atoms = len(stats.A)
+        codes = self.codes.as_csr(n_atoms).toarray().astype(np.float64, copy=False)
+        weighted = (
+            scaled * codes if self.weights is None else scaled * self.weights[:, None] * codes
+        )
+
+        def task(number: int) -> None:
+            atoms = slice(number * ATOMS, min((number + 1) * ATOMS, n_atoms))
+            stats.A[atoms] += weighted[:, atoms].T @ codes
+
+        run_tasks(task, -(-n_atoms // ATOMS), n_threads)
+        add_dense(np.ascontiguousarray(weighted.T), self.X, stats.B, n_threads)
+        self._add_sums(stats, scaled)
+
+    def _add_sums(self, stats: Stats, scaled: float) -> None:
+        """Add what is one number, or one per atom or feature."""
+        codes, n_atoms = self.codes, len(stats.A)
         constants, values = 0.5 * self.norms + self.penalties, codes.values
         ones = np.ones(len(constants)) if self.weights is None else self.weights
         if self.weights is not None:
             values = values * np.repeat(self.weights, np.diff(codes.indptr))
         stats.code_sum += scaled * np.bincount(codes.indices, values, n_atoms)
-        stats.sample_sum += scaled * np.asarray(ones @ self.X).reshape(-1)
+        stats.sample_sum += scaled * _column_sums(self.X, self.weights)
         stats.constant += scaled * float(ones @ constants)
         stats.weight += scaled * self.total_weight()

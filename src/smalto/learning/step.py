@@ -14,6 +14,7 @@ from smalto.coders.encoding import prepare
 from smalto.constraints import Adaptive, density
 from smalto.learning.atoms import remember_worst, replace_atoms
 from smalto.learning.continuation import Continuation
+from smalto.learning.features import Viewing
 from smalto.learning.interrupts import deferred_interrupt
 from smalto.learning.parts import Addition, Part, code_samples, warn_of_zeros
 from smalto.learning.replacement import Replacement
@@ -43,12 +44,14 @@ def step(
     first_block = next(iterator)
     decide_anew(state, lambda: first_block.signals.X, n_threads)
     coder = state.coder if continuation is None else continuation.at(state.coder, state.step)
-    prepared = prepare(state.D, coder, n_threads)
+    learner = state.learner
+    view = learner.view(state) if isinstance(learner, Viewing) else None
+    prepared = prepare(state.D if view is None else view.rows(state.D), coder, n_threads)
 
     def parts() -> Iterator[Part]:
         for samples in itertools.chain([first_block], iterator):
             start = None if state.store is None else state.store.fetch(samples.numbers)
-            part = code_samples(samples, state.D, prepared, start, n_threads)
+            part = code_samples(samples, state.D, prepared, start, n_threads, view)
             if state.step == 0:
                 warn_of_zeros(part, samples, coder, state.D)
             yield part

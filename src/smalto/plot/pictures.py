@@ -93,7 +93,7 @@ def _pixels(image: ArrayLike) -> Array:
         raise ValueError(message)
     if pixels.dtype.kind == "u":
         return np.asarray(pixels / np.float32(np.iinfo(pixels.dtype).max))
-    return np.clip(pixels, 0.0, 1.0).astype(np.float32)
+    return np.asarray(np.clip(pixels, 0.0, 1.0), np.float32)
 
 
 def _busiest(pictures: list[Array], side: int) -> tuple[int, int]:
