@@ -92,6 +92,47 @@ def test_coders(tmp_path):
             assert entry["excess"] > -tolerance  # no peer has a better objective
 
 
+@needs_spams
+def test_nmf(tmp_path):
+    printed, content = run("nmf", tmp_path)
+    assert "x smalto" in printed
+    dense, sparse_codes = content["runs"]
+    names = [entry["method"] for entry in dense["methods"]]
+    assert names[0] == "smalto NMF"
+    assert {"scikit-learn cd nndsvda", "scikit-learn MiniBatchNMF", "SPAMS nmf"} < set(names)
+    assert [entry["method"] for entry in sparse_codes["methods"]] == ["smalto NMF", "SPAMS nnsc"]
+    for each in content["runs"]:
+        for entry in each["methods"]:
+            (curve,) = entry["curves"]
+            assert len(curve["seconds"]) == len(curve["cost"]) > 0
+        assert each["target"] > 0
+
+
+@needs_spams
+def test_joint(tmp_path):
+    printed, content = run("joint", tmp_path)
+    assert "x smalto" in printed
+    assert len(content["runs"]) == 2 * 2 * 7
+    for entry in content["runs"]:
+        assert entry["microseconds"] > 0
+        if entry["method"] != "smalto encode" and entry["problem"] != "l1/l2":
+            assert abs(entry["excess"]) < (1e-3 if entry["dtype"] == "float32" else 1e-6)
+        assert entry["excess"] > -1e-5
+
+
+@needs_spams
+def test_groups(tmp_path):
+    printed, content = run("groups", tmp_path)
+    assert "worst gap" in printed
+    assert {entry["problem"] for entry in content["runs"]} == {"groups", "sparse groups", "tree"}
+    for entry in content["runs"]:
+        assert entry["microseconds"] > 0
+        assert entry["nonzeros"] > 0
+        assert abs(entry["excess"]) < 1e-5
+        if entry["method"].startswith("smalto"):
+            assert entry["gap"] < (1e-5 if entry["dtype"] == "float32" else 1e-9)
+
+
 def test_defaults(tmp_path):
     printed, content = run("defaults", tmp_path)
     assert "supported:" in printed
@@ -110,6 +151,42 @@ def test_startup(tmp_path):
     assert len(content["memory"]) == 2
     if sys.platform == "linux":
         assert abs(content["growth"]) < 20 * 2**20
+
+
+def test_restoration(tmp_path):
+    printed, content = run("denoise", tmp_path)
+    assert "peak signal-to-noise ratio" in printed
+    by_method = {}
+    for entry in content["runs"]:
+        by_method.setdefault(entry["method"], []).append(entry["psnr"])
+    assert len(by_method["smalto"]) == len(by_method["smalto joint"]) == 3 * 2
+    printed, content = run("inpaint", tmp_path)
+    assert "80% missing" in printed
+    assert all(entry["psnr"] > 15 for entry in content["runs"])
+
+
+def test_sparse_pca(tmp_path):
+    printed, content = run("sparse_pca", tmp_path)
+    assert "smalto, soonest" in printed
+    assert [entry["set"] for entry in content["runs"]] == ["D"] * 4 + ["F"] * 4
+    for entry in content["runs"]:
+        ours = entry["pass"]
+        assert abs(ours["density"] - entry["density"]) < 0.1
+        assert 0 < ours["adjusted"] <= ours["span"] < 1
+        if entry["soonest"]:
+            assert entry["soonest"]["adjusted"] >= entry["adjusted"]
+
+
+def test_sparse_cca(tmp_path):
+    printed, content = run("sparse_cca", tmp_path)
+    assert "best of PMD" in printed
+    ours, theirs = content["runs"][0], content["runs"][-1]
+    assert ours["method"] == "smalto"
+    assert theirs["method"].startswith("PMD")
+    for entry in (ours, theirs):  # what was made up is found
+        assert entry["train"] > 0.9
+        assert entry["test"] > 0.85
+        assert len(entry["test_by_chromosome"]) == 2
 
 
 def test_violation_and_cost():

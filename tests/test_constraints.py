@@ -81,7 +81,7 @@ def test_learning_stays_in_the_set_and_lowers_the_cost(constraint, dtype):
 
 @pytest.mark.parametrize(
     "learner",
-    [Online(100), Online(100, memory="replace"), Batch(), SGD(500.0, 500.0, 100)],
+    [Online(100), Online(100, memory="replace"), Batch(), SGD(5.0, 500.0, 100)],
     ids=str,
 )
 def test_every_learner_takes_every_set(learner):

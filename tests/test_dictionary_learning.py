@@ -65,6 +65,13 @@ def assert_same_state(a, b):
 # --- scikit-learn's own checks, and that it is a good citizen
 
 
+def expected_failures(estimator):
+    # A sample twice and a sample of weight two are not the same to a learner that draws them.
+    reason = "samples are drawn at random: repeating one changes the draw"
+    kinds = ("dense", "sparse")
+    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in kinds}
+
+
 @parametrize_with_checks(
     [
         DictionaryLearning(3, random_state=0),
@@ -77,7 +84,8 @@ def assert_same_state(a, b):
         DictionaryLearning(3, learner=Online(memory="replace"), n_epochs=2, random_state=0),
         DictionaryLearning(3, coder=Lasso(nonzeros=1), random_state=0),
         DictionaryLearning(3, learner=Online(batch_size=4, memory="all"), random_state=0),
-    ]
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

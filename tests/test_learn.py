@@ -28,7 +28,7 @@ LEARNERS = {
     "all": Online(32, memory="all", rho=0.0),
     "replace": Online(32, memory="replace"),
     "batch": Batch(),
-    "sgd": SGD(a=2000.0, b=2000.0, batch_size=32),
+    "sgd": SGD(a=60.0, b=2000.0, batch_size=32),
 }
 
 
@@ -413,16 +413,17 @@ def test_positive_atoms_and_codes():
     assert rng is not None
 
 
-def test_a_memory_map_is_read_a_batch_at_a_time(tmp_path):
+def test_a_memory_map_is_read_a_buffer_at_a_time(tmp_path, monkeypatch):
     import tracemalloc
 
+    monkeypatch.setattr("smalto.sources.chunked.BUFFER_BYTES", 100_000)
     n, m = 20_000, 64
     X = np.memmap(tmp_path / "x", dtype=np.float32, mode="w+", shape=(n, m))
     rng = np.random.default_rng(0)
     for a in range(0, n, 1000):
         X[a : a + 1000] = rng.standard_normal((1000, m))
     settings = {"learner": Online(256), "random_state": 0, "n_threads": 1}
-    learn(X[:2000], 16, Lasso(1.0), n_epochs=1, **settings)
+    learn(X[:4000], 16, Lasso(1.0), n_epochs=1, **settings)
 
     def peak(rows):
         tracemalloc.start()

@@ -6,8 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from smalto.plot import cost_curve, dictionary_mosaic, mosaic
+from smalto import lasso_path
+from smalto.plot import (
+    atom_use,
+    before_after,
+    cost_curve,
+    dictionary_mosaic,
+    mosaic,
+    path_curve,
+)
 
 figure = pytest.importorskip("matplotlib.figure")
 
@@ -280,3 +289,64 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     with pytest.raises(ImportError, match=r'pip install "smalto\[plot\]"'):
         cost_curve(history())
     assert math.isfinite(mosaic(np.eye(4)).sum())
+
+
+# --- paths, the use of atoms, before and after
+
+
+def test_a_path_has_a_line_for_each_atom_it_uses():
+    D = np.eye(4)[:3]
+    path = lasso_path(np.array([3.0, -1.0, 0.0, 2.0]), D)
+    ax = path_curve(path, n_labels=1)
+    curves = [line for line in ax.lines if len(line.get_xdata()) == len(path.lams)]
+    assert len(curves) == 2
+    np.testing.assert_allclose(curves[0].get_ydata(), path.codes.toarray()[:, 0])
+    assert [text.get_text().strip() for text in ax.texts] == ["0"]
+    assert ax.xaxis_inverted()
+    own = figure.Figure().add_subplot()
+    assert path_curve(path, ax=own) is own
+
+
+def test_the_use_of_atoms_falls():
+    codes = sparse.csr_array(np.array([[1.0, 0, 0, 2], [0, 0, 0, 1], [0, 0, 0, -1]]))
+    ax = atom_use(codes)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [1, 1 / 3, 0, 0])
+    assert ax.get_title() == "2 of 4 atoms not used"
+    with pytest.raises(ValueError, match="codes must be"):
+        atom_use(np.zeros((0, 3)))
+    with pytest.raises(ValueError, match="NaN"):
+        atom_use(np.full((2, 2), np.nan))
+
+
+@pytest.mark.parametrize("shape", [(60, 90), (60, 90, 3), (1500, 1300)])
+def test_before_and_after_enlarge_the_same_piece(shape):
+    rng = np.random.default_rng(0)
+    after = rng.integers(0, 256, shape, dtype=np.uint8)
+    before = after.copy()
+    before[40:50, 60:80] = 0
+    drawn = before_after(before, after, after / 255.0)
+    assert len(drawn.axes) == 6
+    zooms = [ax.images[0].get_array() for ax in drawn.axes[1::2]]
+    side = max(48, max(shape) // 8)
+    assert {zoom.shape[:2] for zoom in zooms} == {(side, side)}
+    np.testing.assert_allclose(zooms[1], zooms[2], atol=1e-6)
+    assert (np.asarray(zooms[0]) != np.asarray(zooms[1])).any()
+    assert max(drawn.axes[0].images[0].get_array().shape[:2]) <= 1200
+    drawn = before_after(before, after, window=(0, 0), side=20)
+    assert drawn.axes[1].images[0].get_array().shape[:2] == (20, 20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros((5, 5)), np.zeros((6, 5))), "one size"),
+        ((np.zeros(5), np.zeros(5)), "height, width"),
+    ],
+)
+def test_pictures_that_cannot_be_compared(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        before_after(*arguments)
+    with pytest.raises(ValueError, match="does not lie"):
+        before_after(np.zeros((60, 60)), np.zeros((60, 60)), window=(50, 0))
+    with pytest.raises(ValueError, match="titles"):
+        before_after(np.zeros((60, 60)), np.zeros((60, 60)), titles=("one",))

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 from problems import DTYPES, dictionary
 from scipy import sparse
 
+from smalto import encode, learn
+from smalto.coders import Lasso
 from smalto.coders.base import Codes
 from smalto.constraints import L2Ball
 from smalto.kernels.statistics import fit_of_rows
+from smalto.learners import SGD
 from smalto.learning.codes import CodeStore
 from smalto.learning.stats import Contribution, Stats
 from smalto.learning.update import gradient_step, sweep
@@ -193,6 +196,18 @@ def test_gradient_step():
         D = D0.copy()
         gradient_step(D, Stats(A, B), 0.01, L2Ball(), n_threads)
         np.testing.assert_allclose(D, expected, atol=1e-12)
+
+
+def test_sgd_sums_the_gradients_of_a_batch():
+    rng = np.random.default_rng(7)
+    X, D0 = rng.standard_normal((50, 9)), rng.standard_normal((12, 9))
+    D0 /= np.linalg.norm(D0, axis=1, keepdims=True)
+    a, b, rate = 0.5, 100.0, 0.5 / (40 + 100.0)
+    result = learn(X[:40], 12, Lasso(0.1), learner=SGD(a, b, 40), init=D0, max_steps=1)
+    codes = encode(X[:40], D0, Lasso(0.1)).toarray()
+    expected = D0 + rate * codes.T @ (X[:40] - codes @ D0)
+    expected /= np.maximum(1.0, np.linalg.norm(expected, axis=1, keepdims=True))
+    np.testing.assert_allclose(result.D, expected, atol=1e-10)
 
 
 @settings(max_examples=60, deadline=None)

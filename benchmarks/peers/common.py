@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 DTYPES = ("float32", "float64")
 QUICK_ATOMS = 64
-PACKAGES = ("smalto", "numpy", "numba", "scipy", "scikit-learn", "spams-bin")
+PACKAGES = ("smalto", "numpy", "numba", "scipy", "scikit-learn", "skglm", "spams-bin")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +64,17 @@ class Problem:
         )
 
 
-def load(name: str, n_train: int, n_test: int, *, quick: bool = False, seed: int = 0) -> Problem:
+def load(
+    name: str, n_train: int, n_test: int, *, quick: bool = False, seed: int = 0,
+    images: ImageSet | None = None,
+) -> Problem:  # fmt: skip
     """One of the paper's settings in float32, with random patches as the first dictionary.
 
-    ``quick`` takes fewer atoms, for trying a script out.
+    ``quick`` takes fewer atoms, for trying a script out; ``images`` are the pictures to take
+    patches from, by default what is there.
     """
-    setting = paper_setting(name, n_train, n_test, random_state=seed, images=_pictures())
+    images = _pictures() if images is None else images
+    setting = paper_setting(name, n_train, n_test, random_state=seed, images=images)
     k = QUICK_ATOMS if quick else setting.n_atoms
     chosen = np.random.default_rng(seed).permutation(n_train)[:k]
     return Problem(
@@ -223,7 +228,7 @@ def save(out: Path, name: str, about: dict[str, Any], options: Any, **data: Any)
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print columns: words to the left, numbers to the right."""
-    cells = [[_cell(value) for value in row] for row in rows]
+    cells = [[cell(value) for value in row] for row in rows]
     columns = list(zip(header, *cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
     words = [not any(_is_number(cell) for cell in column[1:]) for column in columns]
@@ -242,7 +247,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     print(flush=True)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value as tables show it."""
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

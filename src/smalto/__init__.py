@@ -6,16 +6,36 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from smalto.coders import encode, lasso_path
-from smalto.learning import Result, State, learn
+from smalto.learning import Model, Result, State, learn
 
 if TYPE_CHECKING:
-    from smalto.estimators import DictionaryLearning
+    from smalto.estimators import NMF, DictionaryLearning, SparseCCA, SparsePCA
 
 __version__ = "0.1.0"
-__all__ = ["DictionaryLearning", "Result", "State", "encode", "lasso_path", "learn"]
+__all__ = [
+    "NMF",
+    "DictionaryLearning",
+    "Model",
+    "Result",
+    "SparseCCA",
+    "SparsePCA",
+    "State",
+    "encode",
+    "lasso_path",
+    "learn",
+]
 
-_ESTIMATORS = {"DictionaryLearning"}
-_MODULES = {"datasets", "estimators", "learners", "plot", "projections"}
+_ESTIMATORS = {"NMF", "DictionaryLearning", "SparseCCA", "SparsePCA"}
+_MODULES = {
+    "datasets",
+    "distributed",
+    "estimators",
+    "image",
+    "learners",
+    "plot",
+    "projections",
+    "sources",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -31,6 +31,14 @@ class Compiled(Protocol):
 
 
 @runtime_checkable
+class Divisible(Protocol):
+    """A constraint that, with some entries of an atom held, is one of its kind for the others."""
+
+    def divided(self, rest: Array) -> tuple[float, Constraint]:
+        """What is left for the entries that are zero in ``rest``: room times this set."""
+
+
+@runtime_checkable
 class Adaptive(Constraint, Protocol):
     """A constraint that settles, while learning goes on, to give a wanted density of atoms."""
 
@@ -64,6 +72,10 @@ class L2Ball:
         """Update the atoms of a block."""
         atom = np.empty(D.shape[1], D.dtype)
         return float(sweep.sweep_l2(D, R, A, first, smallest, atom, bool(self.positive)))
+
+    def divided(self, rest: Array) -> tuple[float, L2Ball]:
+        """A ball of the radius that is left."""
+        return float(np.sqrt(max(0.0, 1.0 - _square(rest)))), self
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,13 @@ class ElasticNetBall:
         work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
         gamma, positive = _known(self.gamma), bool(self.positive)
         return float(sweep.sweep_elastic_net(D, R, A, first, smallest, atom, gamma, positive, work))
+
+    def divided(self, rest: Array) -> tuple[float, ElasticNetBall]:
+        """``‖d‖₂² + gamma ‖d‖₁ ≤ r²`` is r times this set with gamma / r in place of gamma."""
+        gamma = _known(self.gamma)
+        taken = _square(rest) + gamma * float(np.abs(rest).sum(dtype=np.float64))
+        room = float(np.sqrt(max(0.0, 1.0 - taken)))
+        return room, ElasticNetBall(gamma / max(room, 1e-300), bool(self.positive))
 
     def begun(self, D: Array) -> Self:
         """This set with a first gamma, where a density is wanted."""
@@ -218,6 +237,10 @@ class Simplex:
         work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
         return float(sweep.sweep_simplex(D, R, A, first, smallest, atom, work))
 
+    def divided(self, rest: Array) -> tuple[float, Simplex]:
+        """A simplex of the sum that is left."""
+        return max(0.0, 1.0 - float(rest.sum(dtype=np.float64))), self
+
 
 def check_constraint(constraint: Any) -> Constraint:
     """Refuse what is not a constraint, with the likely slip."""
@@ -252,6 +275,10 @@ def is_compiled(constraint: Any) -> TypeGuard[Compiled]:
     kind = type(constraint)
     owners = [next(c for c in kind.__mro__ if n in vars(c)) for n in ("project", "sweep_block")]
     return owners[0] is owners[1]
+
+
+def _square(x: Array) -> float:
+    return float(np.square(x, dtype=np.float64).sum())
 
 
 def density(D: Array) -> float:

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import ArrayLike, DTypeLike, NDArray
-from PIL import Image, UnidentifiedImageError
+from numpy.typing import ArrayLike, DTypeLike
 
 from smalto.checks import Array, check_integer, check_number
+from smalto.image import PatchSource, luminance, read_picture
+from smalto.image.patches import check_dtype
+from smalto.image.pictures import check_size
 
 __all__ = [
     "DATA_VARIABLE",
@@ -38,9 +39,6 @@ DATA_VARIABLE = "SMALTO_DATA"
 
 _PHOTOS = ("flower", "china")
 _SKIMAGE_PHOTOS = ("astronaut.png", "chelsea.png", "coffee.png", "rocket.jpg")
-_LUMA = np.array([0.299, 0.587, 0.114])  # Rec. 601, as Pillow has it
-_CHUNK = 1 << 14  # patches centred and scaled at a time, in float64
-_FLAT = 1e-6  # a patch is constant when centring leaves less than this part of its norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,25 +120,6 @@ def sample_photo(name: Literal["flower", "china"] = "flower") -> Array:
     return np.array(load_sample_image(f"{name}.jpg"), dtype=np.uint8)
 
 
-def luminance(image: ArrayLike) -> Array:
-    """Return the luminance of an RGB picture: 0.299 R + 0.587 G + 0.114 B.
-
-    Parameters
-    ----------
-    image : array-like of shape (height, width) or (height, width, 3)
-        Unsigned integers are divided by the largest value of their type; floats are kept as they
-        are, and are taken to lie in [0, 1].
-
-    Returns
-    -------
-    ndarray of shape (height, width)
-        In [0, 1]; float32 if ``image`` is, else float64. A grey picture is only scaled.
-    """
-    pixels = _check_image(image, "image")
-    grey: Array = _grey(pixels)
-    return grey.astype(np.float32) if pixels.dtype == np.float32 else grey
-
-
 def random_patches(
     images: ArrayLike | Sequence[ArrayLike],
     patch_size: int | tuple[int, int],
@@ -189,27 +168,16 @@ def random_patches(
     ndarray of shape (n, height * width) or (n, height * width * 3)
         One patch per row: its pixels row by row, the channels of a pixel side by side.
     """
-    pictures = _check_images(images)
-    height, width = _check_size(patch_size)
+    size = check_size(patch_size)
     n = check_integer("n", n)
-    out_dtype = np.dtype(dtype)
-    if out_dtype not in (np.float32, np.float64):
-        message = f"dtype must be float32 or float64, got {out_dtype}"
-        raise ValueError(message)
+    out_dtype = check_dtype(dtype)
     min_contrast = check_number("min_contrast", min_contrast, low=0.0)
-    keep_colour = _check_colour(pictures, colour)
-    for i, picture in enumerate(pictures):
-        if picture.shape[0] < height or picture.shape[1] < width:
-            message = (
-                f"patch_size {height} x {width} does not fit into image {i}, "
-                f"which is {picture.shape[0]} x {picture.shape[1]}"
-            )
-            raise ValueError(message)
-
+    source = PatchSource(
+        images, size, colour=colour, center=center, normalize=normalize, skip_constant=False,
+        dtype=out_dtype,
+    )  # fmt: skip
     rng = np.random.default_rng(random_state)
-    columns = np.array([p.shape[1] - width + 1 for p in pictures])
-    ends = np.cumsum([p.shape[0] - height + 1 for p in pictures] * columns)
-    out = np.empty((n, height * width * (3 if keep_colour else 1)), dtype=out_dtype)
+    places = np.empty(n, dtype=np.int64)
     todo = np.arange(n)
     draws, budget = 0, 100 * n + 10_000
     while todo.size:
@@ -222,25 +190,10 @@ def random_patches(
                 f"of {draws} drawn only {n - todo.size} were not, and n is {n}"
             )
             raise ValueError(message)
-        places = rng.integers(ends[-1], size=todo.size)
+        places[todo] = rng.integers(source.n_rows, size=todo.size)
         draws += todo.size
-        owners = np.searchsorted(ends, places, side="right")
-        flat = np.zeros(todo.size, dtype=bool)
-        for i in np.unique(owners):
-            mine = np.flatnonzero(owners == i)
-            rows, cols = np.divmod(places[mine] - (ends[i - 1] if i else 0), columns[i])
-            for start in range(0, mine.size, _CHUNK):
-                part = slice(start, start + _CHUNK)
-                values = _cut(pictures[i], rows[part], cols[part], (height, width), keep_colour)
-                if not np.isfinite(values).all():
-                    message = f"images must be finite, image {i} holds NaN or infinity"
-                    raise ValueError(message)
-                here = mine[part]
-                flat[here] = _dull(values, keep_colour, min_contrast)
-                flat[here] |= _prepare(values, center, normalize)
-                out[todo[here]] = values
-        todo = todo[flat]
-    return out
+        todo = todo[source.is_dull(places[todo], min_contrast)]
+    return source.rows(places)
 
 
 def voc2006(folder: str | os.PathLike[str] | None = None) -> ImageSet:
@@ -270,7 +223,7 @@ def voc2006(folder: str | os.PathLike[str] | None = None) -> ImageSet:
     if not paths:
         message = f"no pictures (*.png) in {place}"
         raise FileNotFoundError(message)
-    return ImageSet(tuple(_read_rgb(p) for p in paths), tuple(p.stem for p in paths), "voc2006")
+    return ImageSet(tuple(_rgb(p) for p in paths), tuple(p.stem for p in paths), "voc2006")
 
 
 def natural_images() -> ImageSet:
@@ -288,7 +241,7 @@ def natural_images() -> ImageSet:
     images = [sample_photo("china"), sample_photo("flower")]
     names = ["china", "flower"]
     for path in _skimage_photos():
-        images.append(_read_rgb(path))
+        images.append(_rgb(path))
         names.append(path.stem)
     return ImageSet(tuple(images), tuple(names), "packaged")
 
@@ -362,99 +315,9 @@ def paper_setting(
     return PaperSetting(name, train, test, shape, n_atoms, lam, images.source)
 
 
-def _scaled(pixels: Array) -> Array:
-    """Pixels as float64, integers scaled to [0, 1]."""
-    if pixels.dtype.kind == "u":
-        return np.divide(pixels, float(np.iinfo(pixels.dtype).max))
-    return pixels.astype(np.float64)
-
-
-def _grey(pixels: Array) -> Array:
-    """Luminance of pixels whose last axis is that of the channels, one or three; float64."""
-    values = _scaled(pixels)
-    return values[..., 0] if values.shape[-1] == 1 else np.matmul(values, _LUMA)
-
-
-def _cut(
-    picture: Array, rows: Array, cols: Array, size: tuple[int, int], colour: bool
-) -> NDArray[np.float64]:
-    """Patches with their upper left corners at ``rows`` and ``cols``, one per row; a copy."""
-    windows = sliding_window_view(picture, size, axis=(0, 1))[rows, cols]
-    patches = np.moveaxis(windows, 1, -1)  # channels last
-    values = _scaled(patches) if colour else _grey(patches)
-    return values.reshape(len(rows), -1)
-
-
-def _dull(patches: Array, colour: bool, min_contrast: float) -> NDArray[np.bool_]:
-    """Which rows have pixels that differ too little from their mean colour."""
-    if min_contrast == 0.0:
-        return np.zeros(len(patches), dtype=np.bool_)
-    pixels = patches.reshape(len(patches), -1, 3 if colour else 1)
-    dull: NDArray[np.bool_] = np.sqrt(pixels.var(axis=1).mean(axis=1)) < min_contrast
-    return dull
-
-
-def _prepare(patches: Array, center: bool, normalize: bool) -> NDArray[np.bool_]:
-    """Centre and scale rows in place; tell which have no direction."""
-    before = np.linalg.norm(patches, axis=1)
-    if center:
-        patches -= patches.mean(axis=1, keepdims=True)
-    norms = np.linalg.norm(patches, axis=1)
-    flat: NDArray[np.bool_] = norms <= _FLAT * before if center else norms == 0.0
-    if normalize:
-        norms[flat] = 1.0
-        patches /= norms[:, None]
-    return flat
-
-
-def _check_image(image: ArrayLike, what: str) -> Array:
-    """Return the picture as (height, width, channels), not copied."""
-    pixels = np.asarray(image)
-    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3) or not pixels.size:
-        message = f"{what} must be (height, width) or (height, width, 3), got shape {pixels.shape}"
-        raise ValueError(message)
-    if pixels.dtype.kind not in "uf":
-        message = f"{what} must hold unsigned integers or floats, got {pixels.dtype}"
-        raise ValueError(message)
-    return pixels if pixels.ndim == 3 else pixels[:, :, None]
-
-
-def _check_images(images: ArrayLike | Sequence[ArrayLike]) -> list[Array]:
-    if isinstance(images, np.ndarray) and images.ndim != 4:
-        return [_check_image(images, "images")]
-    if not isinstance(images, Sequence | np.ndarray) or len(images) == 0:
-        message = f"images must be a picture or a sequence of pictures, got {images!r}"
-        raise ValueError(message)
-    return [_check_image(image, f"images[{i}]") for i, image in enumerate(images)]
-
-
-def _check_colour(pictures: list[Array], colour: bool | None) -> bool:
-    """Whether patches have three channels."""
-    channels = [picture.shape[2] for picture in pictures]
-    if colour is None and len(set(channels)) > 1:
-        message = "some images are grey and some are RGB: say colour=True or colour=False"
-        raise ValueError(message)
-    if colour and 1 in channels:
-        message = f"colour=True needs RGB pictures, but images[{channels.index(1)}] is grey"
-        raise ValueError(message)
-    return channels[0] == 3 if colour is None else colour
-
-
-def _check_size(patch_size: int | tuple[int, int]) -> tuple[int, int]:
-    sizes = np.atleast_1d(np.asarray(patch_size))
-    if sizes.shape not in ((1,), (2,)) or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-        message = f"patch_size must be one integer >= 1, or two, got {patch_size!r}"
-        raise ValueError(message)
-    return int(sizes[0]), int(sizes[-1])
-
-
-def _read_rgb(path: Path) -> Array:
-    try:
-        with Image.open(path) as picture:
-            return np.array(picture.convert("RGB"))
-    except UnidentifiedImageError as error:
-        message = f"{path} is not a picture that can be read"
-        raise ValueError(message) from error
+def _rgb(path: Path) -> Array:
+    pixels = read_picture(path)
+    return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
 
 
 def _skimage_photos() -> list[Path]:

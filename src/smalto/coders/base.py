@@ -35,6 +35,12 @@ class Codes(NamedTuple):
         places = np.repeat(self.indptr[rows] - indptr[:-1], counts) + np.arange(indptr[-1])
         return Codes(indptr, self.indices[places], self.values[places])
 
+    def put(self, rows: Array, new: Codes) -> Codes:
+        """These codes with those of some rows, increasing, exchanged for new ones."""
+        order = np.arange(len(self.indptr) - 1)
+        order[rows] = len(order) + np.arange(len(rows))
+        return stack([self, new]).take(order)
+
 
 def stack(parts: list[Codes]) -> Codes:
     """Codes of consecutive rows, one below the other."""
@@ -59,6 +65,19 @@ class Chunk(NamedTuple):
     start: Codes | None = None  # codes to start from
     groups: Array | None = None  # signals groups[g] to groups[g + 1] belong together (int64)
     own: OwnGram | None = None  # where each signal has a Gram matrix of its own
+
+    def take(self, rows: Array) -> Chunk:
+        """Some of the signals, each by itself."""
+        own = self.own
+        if own is not None:
+            missing = None if own.missing is None else own.missing[rows]
+            weights = None if own.weights is None else own.weights[rows]
+            own = own._replace(missing=missing, weights=weights)
+        return Chunk(
+            np.ascontiguousarray(self.Q[rows]), self.norms[rows], np.zeros(len(rows), np.int32),
+            None if self.numbers is None else self.numbers[rows],
+            None if self.start is None else self.start.take(rows), None, own,
+        )  # fmt: skip
 
 
 class OwnGram(NamedTuple):
@@ -143,6 +162,17 @@ class Joint(Protocol):
     @property
     def shares(self) -> str:
         """What the signals of a group have in common."""
+
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
+        """ψ of each row of a CSR array of codes: an equal share of its group's ψ.
+
+        Rows groups[g] to groups[g + 1] are a group; by default all rows are one.
+        """
+
+
+def penalties(coder: Coder, codes: Any, groups: Array | None) -> Array:
+    """ψ of each row of a CSR array of codes; in a group, an equal share of it."""
+    return coder.penalty(codes, groups) if isinstance(coder, Joint) else coder.penalty(codes)
 
 
 PADDING = 16  # numbers in a vector of float32

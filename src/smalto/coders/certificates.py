@@ -9,7 +9,7 @@ from scipy import sparse
 
 from smalto.checks import Array, as_dictionary, check_finite
 from smalto.coders.base import Certified, Coder, Residuals, check_coder
-from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_weights
+from smalto.coders.signals import Missing, Signals, as_signals, blocks, in_groups, with_weights
 
 _ROWS = 4096  # of which dense residuals and correlations are held at once
 
@@ -86,10 +86,8 @@ def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
     if not isinstance(coder, Certified):
         return np.full(n, np.nan)
     D = D.astype(np.float64)
-    step = _ROWS if signals.groups is None else max(n, 1)
     out = np.empty(n)
-    for begin in range(0, n, step):
-        rows = slice(begin, min(begin + step, n))
+    for rows in blocks(n, _ROWS, signals.groups):
         out[rows] = coder.gap(_residuals(signals.part(rows), D, codes[rows], np.arange(n)[rows]))
     return out
 

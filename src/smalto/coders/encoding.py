@@ -27,12 +27,13 @@ from smalto.coders.base import (
     Reaching,
     Solver,
     check_coder,
+    penalties,
     stack,
 )
 from smalto.coders.certificates import gaps
 from smalto.coders.lasso import Lasso
 from smalto.coders.own_gram import one_by_one
-from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_weights
+from smalto.coders.signals import Missing, Signals, as_signals, blocks, in_groups, with_weights
 from smalto.kernels.statistics import fit_of_rows
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas
 
@@ -92,7 +93,8 @@ def encode(
         signal; those with the same label are coded together. By default all of them are.
     start : CSR array (n, k), optional
         Codes to start from, such as those over an earlier dictionary. They change the time
-        that a `Lasso` takes, not the result (where it is unique); other coders need none.
+        that `Lasso`, `GroupLasso` and `TreeLasso` take, not the result (where it is unique);
+        other coders need none.
     n_threads : int, optional
         Threads to use; every available core by default. The result does not depend on it.
     return_info : bool, default False
@@ -112,37 +114,52 @@ def encode(
     >>> codes.toarray()
     array([[2., 0.]])
     """
+    coder = Lasso() if coder is None else check_coder(coder)
     signals = as_signals("X", X, mask, missing)
     n, dtype = len(signals), float_dtype(signals.X.dtype)
     D = as_dictionary(D, signals.X.shape[1], dtype)
-    coder = Lasso() if coder is None else check_coder(coder)
     signals = with_weights(signals, weights, len(D), coder)
     threads = resolve_threads(n_threads)
     first = None if start is None else _check_start(start, (n, len(D)), dtype)
-    signals, order = in_groups(signals, groups, coder)
-    if order is not None and first is not None:
-        first = first.take(order)
     with single_threaded_blas():
         if signals.missing is not None or signals.weights is not None:
             refuse_calibration(coder)
         coder = coder.resolve(signals.X, D, threads)
-        prepared = prepare(D, coder, threads)
-        eps = coder.promised() if isinstance(coder, Reaching) else None
-        coded = code_rows(
-            signals, prepared, first, threads, numbered=True, measured=eps is not None
-        )
-    if eps is not None:
-        warn_if_out_of_reach(eps, coded, dtype)
-    gap = gaps(signals, D, coded.codes.as_csr(len(D)), coder) if return_info else None
-    rounds, sorted_codes = coded.rounds, coded.codes
-    if order is not None:
-        back = np.argsort(order)
-        rounds, sorted_codes = rounds[back], sorted_codes.take(back)
-        gap = None if gap is None else gap[back]
-    codes = sorted_codes.as_csr(len(D))
+        codes, rounds, gap = encode_signals(signals, D, coder, groups, first, threads, return_info)
     if codes.nnz == 0 and n:
         warn_if_all_zero(coder, signals.X, D)
     return codes if gap is None else (codes, Info(gap, rounds, np.diff(codes.indptr)))
+
+
+def encode_signals(
+    signals: Signals,
+    D: Array,
+    coder: Coder,
+    groups: Any = None,
+    start: Codes | None = None,
+    n_threads: int = 1,
+    certified: bool = False,
+) -> tuple[Any, Array, Array | None]:
+    """Codes of checked signals as a csr_array, rounds taken, and gaps if they are wanted.
+
+    For a coder that is resolved. Rows stay in their order, whatever the groups.
+    """
+    signals, order = in_groups(signals, groups, coder)
+    if order is not None and start is not None:
+        start = start.take(order)
+    prepared = prepare(D, coder, n_threads)
+    eps = coder.promised() if isinstance(coder, Reaching) else None
+    coded = code_rows(signals, prepared, start, n_threads, numbered=True, measured=eps is not None)
+    if eps is not None:
+        warn_if_out_of_reach(eps, coded, D.dtype, signals.groups)
+    codes, rounds, gap = coded.codes, coded.rounds, None
+    if certified:
+        gap = gaps(signals, D, codes.as_csr(len(D)), coder)
+    if order is not None:
+        back = np.argsort(order)
+        codes, rounds = codes.take(back), rounds[back]
+        gap = None if gap is None else gap[back]
+    return codes.as_csr(len(D)), rounds, gap
 
 
 def refuse_calibration(coder: Coder) -> None:
@@ -270,36 +287,29 @@ def squared_norms(x: Rows) -> Array:
 
 def _solve(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
     """Code a chunk; signals with holes apart from those without, which need less."""
-    weights = part.weights
-    if weights is not None:
-        width = prepared.G.shape[1]
-        padded = np.ones((len(chunk.Q), width))
-        padded[:, : weights.shape[1]] = weights
-        weights = padded
+    weights = None
+    if part.weights is not None:
+        weights = np.ones(chunk.Q.shape)
+        weights[:, : part.weights.shape[1]] = part.weights
+        chunk = chunk._replace(own=OwnGram(prepared.features, None, weights))
+    solve = prepared.solve if chunk.own is None else prepared.solve_own
     if part.missing is None:
-        if weights is None:
-            return prepared.solve(chunk)
-        return prepared.solve_own(chunk._replace(own=OwnGram(prepared.features, None, weights)))
+        return solve(chunk)
     holes = part.missing.any(axis=1)
     parts, order = [], []
     for has_holes in (False, True):
         rows = np.flatnonzero(holes == has_holes)
         if not rows.size:
             continue
-        own = None
-        if has_holes or weights is not None:
+        some = chunk.take(rows)
+        if has_holes:
             own = OwnGram(
-                prepared.features, part.missing[rows] if has_holes else None,
-                None if weights is None else weights[rows],
-            )  # fmt: skip
-        rounds = np.zeros(len(rows), np.int32)
-        some = Chunk(
-            np.ascontiguousarray(chunk.Q[rows]), chunk.norms[rows], rounds,
-            None if chunk.numbers is None else chunk.numbers[rows],
-            None if chunk.start is None else chunk.start.take(rows), None, own,
-        )  # fmt: skip
-        parts.append((prepared.solve if own is None else prepared.solve_own)(some))
-        chunk.rounds[rows] = rounds
+                prepared.features, part.missing[rows], None if weights is None else weights[rows]
+            )
+            parts.append(prepared.solve_own(some._replace(own=own)))
+        else:
+            parts.append(solve(some))
+        chunk.rounds[rows] = some.rounds
         order.append(rows)
     return stack(parts).take(np.argsort(np.concatenate(order)))
 
@@ -316,19 +326,12 @@ def mean_cost(signals: Signals, D: Array, coder: Coder, n_threads: int) -> float
     """The mean of ``½‖x − αD‖² + ψ(α)`` over validated rows, for a coder that is resolved."""
     prepared = prepare(D, coder, n_threads)
     total, n = 0.0, len(signals)
-    for rows in blocks(n, signals.groups):
-        coded = code_rows(signals.part(rows), prepared, None, n_threads)
+    for rows in blocks(n, ROWS_AT_ONCE, signals.groups):
+        part = signals.part(rows)
+        coded = code_rows(part, prepared, None, n_threads)
         total += float(coded.fit.sum())
-        total += float(coder.penalty(coded.codes.as_csr(len(D))).sum())
+        total += float(penalties(coder, coded.codes.as_csr(len(D)), part.groups).sum())
     return total / n
-
-
-def blocks(n: int, groups: Array | None = None) -> list[slice]:
-    """Rows whose codes are held at once, in order; groups are not cut."""
-    cuts = list(range(0, n, ROWS_AT_ONCE))
-    if groups is not None:
-        cuts = sorted({int(groups[np.searchsorted(groups, cut)]) for cut in cuts})
-    return [slice(a, b) for a, b in zip(cuts, [*cuts[1:], n], strict=True) if a < b]
 
 
 def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:
@@ -357,19 +360,25 @@ def warn_if_all_zero(coder: Coder, X: Rows, D: Array) -> None:
         warnings.warn(message, UserWarning, stacklevel=3)
 
 
-def count_out_of_reach(eps: Any, coded: Coded, dtype: np.dtype[Any]) -> int:
-    """For how many signals no code over the dictionary was found within the bound."""
+def count_out_of_reach(
+    eps: Any, coded: Coded, dtype: np.dtype[Any], groups: Array | None = None
+) -> int:
+    """For how many signals, or groups, no code over the dictionary was found within the bound."""
     rounding = 1e-5 if dtype == np.float32 else 1e-10
-    bound = np.asarray(eps, np.float64) + rounding * coded.norms
-    return int(np.count_nonzero(2.0 * coded.fit > bound))
+    errors = 2.0 * coded.fit - rounding * coded.norms
+    if groups is not None:
+        errors = np.add.reduceat(errors, groups[:-1]) / np.diff(groups) if len(errors) else errors
+    return int(np.count_nonzero(errors > np.asarray(eps, np.float64)))
 
 
-def warn_if_out_of_reach(eps: Any, coded: Coded, dtype: np.dtype[Any]) -> None:
-    """Say how many signals have a code whose error is not within the bound."""
-    count = count_out_of_reach(eps, coded, dtype)
+def warn_if_out_of_reach(
+    eps: Any, coded: Coded, dtype: np.dtype[Any], groups: Array | None = None
+) -> None:
+    """Say how many signals, or groups, have codes whose error is not within the bound."""
+    count = count_out_of_reach(eps, coded, dtype, groups)
     if count:
+        total = f"{len(coded.fit)} signals" if groups is None else f"{len(groups) - 1} groups"
         message = (
-            f"eps is out of reach for {count} of {len(coded.fit)} signals: their codes are those "
-            "of least squares"
+            f"eps is out of reach for {count} of {total}: their codes are those of least squares"
         )
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warnings.warn(message, UserWarning, stacklevel=4)

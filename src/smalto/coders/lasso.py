@@ -11,6 +11,7 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
 from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.coders.nonnegative import inverse, solve_dense
 from smalto.coders.own_gram import (
     from_own_units,
     in_own_units,
@@ -120,10 +121,18 @@ class Lasso:
         fast = exact if G.dtype == np.float32 else exact.astype(np.float32)
         lam, ridge, positive = float(self.lam), float(self.ridge), bool(self.positive)
 
+        H = inverse(G) if lam == 0.0 and positive else None
+
         def solve(chunk: Chunk) -> Codes:
+            if H is not None and chunk.own is None:  # weights make no difference to lam = 0
+                return solve_dense(G, H, chunk, active_set)
             if weights is not None:
                 chunk = with_weights(chunk, weights)
             return _solve_rows(exact, fast, chunk, lam, ridge, positive)
+
+        def active_set(G: Array, chunk: Chunk) -> Codes:
+            flat = G.reshape(-1)
+            return _solve_rows(flat, flat.astype(np.float32, copy=False), chunk, 0.0, 0.0, True)
 
         return solve
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -30,7 +31,8 @@ class Signals:
         """Some of the rows (of whole groups: these must not be cut)."""
         groups = self.groups
         if groups is not None:
-            groups = groups[(groups >= rows.start) & (groups <= rows.stop)] - rows.start
+            first, last = np.searchsorted(groups, (rows.start, rows.stop))
+            groups = groups[first : last + 1] - rows.start
         weights = self.weights
         if weights is not None and len(weights) > 1:
             weights = weights[rows]
@@ -114,14 +116,29 @@ def refuse_groups(groups: Any, coder: Coder) -> None:
         raise ValueError(message)
 
 
+def refuse_missing(coder: Coder) -> None:
+    """Refuse missing entries for a coder of several signals at once."""
+    if not isinstance(coder, Joint):
+        return
+    message = f"{type(coder).__name__} does not know of missing entries"
+    raise ValueError(message)
+
+
+def blocks(n: int, at_once: int, groups: Array | None = None) -> list[slice]:
+    """All rows in order, about so many at once; groups are not cut."""
+    cuts = list(range(0, n, at_once))
+    if groups is not None:
+        cuts = sorted({int(groups[np.searchsorted(groups, cut)]) for cut in cuts})
+    return [slice(a, b) for a, b in itertools.pairwise([*cuts, n]) if a < b]
+
+
 def in_groups(signals: Signals, groups: Any, coder: Coder) -> tuple[Signals, Array | None]:
     """Signals with the rows of a group side by side, and the order that made them so."""
     if not isinstance(coder, Joint):
         refuse_groups(groups, coder)
         return signals, None
     if signals.missing is not None:
-        message = f"{type(coder).__name__} does not know of missing entries"
-        raise ValueError(message)
+        refuse_missing(coder)
     n = len(signals)
     pointers, order = as_groups(np.zeros(n) if groups is None else groups, n)
     X = signals.X if order is None else signals.X[order]

@@ -1,5 +1,8 @@
 """Estimators: learning as scikit-learn has it."""
 
 from smalto.estimators.dictionary_learning import DictionaryLearning
+from smalto.estimators.nmf import NMF
+from smalto.estimators.sparse_cca import SparseCCA
+from smalto.estimators.sparse_pca import SparsePCA
 
-__all__ = ["DictionaryLearning"]
+__all__ = ["NMF", "DictionaryLearning", "SparseCCA", "SparsePCA"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,28 +16,31 @@ from smalto.checks import (
     Array,
     Rows,
     as_floats,
+    as_rows,
     check_integer,
     check_kind,
     float_dtype,
 )
 from smalto.coders.base import Coder
-from smalto.coders.encoding import encode, mean_cost
+from smalto.coders.encoding import encode_signals, mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint
-from smalto.learning.atoms import Replacement
+from smalto.estimators.base import all_or_nothing
 from smalto.learning.begin import begin
 from smalto.learning.continuation import Continuation
 from smalto.learning.learner import Learner
 from smalto.learning.loop import Callback, check_callbacks, learn
 from smalto.learning.online import Online
+from smalto.learning.replacement import Replacement
 from smalto.learning.samples import as_sample_set
 from smalto.learning.state import Record, State
 from smalto.learning.step import step_on
+from smalto.sources import as_source, is_dask, lies_elsewhere
 from smalto.threads import resolve_threads, single_threaded_blas
 
 
-def _takes_a_stream(model: DictionaryLearning) -> bool:
+def takes_a_stream(model: DictionaryLearning) -> bool:
     """Whether `partial_fit` has a meaning; the reason is the cause of the AttributeError."""
     learner = model.learner
     if isinstance(learner, Online) and learner.memory == "replace":
@@ -184,9 +186,10 @@ class DictionaryLearning(
 
         Parameters
         ----------
-        X : array, memory map, CSR array or data frame (n, m)
-            Training samples, one per row, at least as many as atoms. float32 is learned from
-            in float32, everything else in float64. Only what an update draws is copied.
+        X : array, memory map, CSR array, data frame, file or stream
+            Training samples, one per row, at least as many as atoms; whatever `smalto.learn`
+            learns from. float32 is learned from in float32, everything else in float64. Only
+            what an update draws is copied. A Dask array is learned from on its cluster.
         y : ignored
         sample_weight : array (n,), optional
             Weights of the samples in the cost, at least zero.
@@ -206,14 +209,20 @@ class DictionaryLearning(
         self
         """
         self._check_settings()
-        with _all_or_nothing(self):
-            result = learn(
-                self._rows(X, reset=True),
+        with all_or_nothing(self):
+            X = self._rows(X, reset=True)
+            source = self._source(X)
+            coder, constraint, learner = self._problem()
+            if validation is not None:
+                validation = self._signals(as_rows("validation", validation))
+            run = _on_cluster() if is_dask(X) else learn
+            result = run(
+                source,
                 self.n_components,
-                self.coder,
-                self.constraint,
-                self.learner,
-                init=self.init,
+                coder,
+                constraint,
+                learner,
+                init=self._first_atoms(source),
                 n_epochs=self.n_epochs,
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
@@ -231,10 +240,11 @@ class DictionaryLearning(
                 random_state=self.random_state,
             )
             self.stopped_ = result.stopped
-            self._set_result(result.state, result.history)
+            self.n_features_in_ = result.D.shape[1]
+            self._set_result(result.state, result.history, X)
         return self
 
-    @available_if(_takes_a_stream)  # type: ignore[untyped-decorator]
+    @available_if(takes_a_stream)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: Any,
@@ -267,18 +277,20 @@ class DictionaryLearning(
         first = not hasattr(self, "state_")
         if not first:
             self._refuse_changes()
-        with _all_or_nothing(self), single_threaded_blas():
+        with all_or_nothing(self), single_threaded_blas():
             X = self._rows(X, reset=first)
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
-            coder = self.coder or Lasso()
-            samples = as_sample_set(X, mask, self.missing, sample_weight, groups, coder)
+            batch = self._batch(X, None if first else self.state_)
+            coder, constraint, learner = self._problem()
+            samples = as_sample_set(
+                batch, mask, self.missing, sample_weight, groups, coder or Lasso()
+            )
             state = self.state_ if not first else begin(
-                samples, self.n_components, self.coder, self.constraint, self.learner,
-                self.init, self.random_state, threads, stream=True,
+                samples, self.n_components, coder, constraint, learner,
+                self._first_atoms(batch), self.random_state, threads, stream=True,
             )  # fmt: skip
-            batch = samples.whole()
-            record = step_on(state, batch, self.replacement, self.continuation, threads)
-            self._set_result(state, [] if first else self.history_)
+            record = step_on(state, samples.whole(), self.replacement, self.continuation, threads)
+            self._set_result(state, [] if first else self.history_, X)
             self.history_.append(record)
         for callback in self.callbacks:
             callback(state, record)
@@ -299,14 +311,28 @@ class DictionaryLearning(
         Returns
         -------
         array (n, k), or csr_array with ``sparse_output``
-            One code per row.
+            One code per row. Of a Dask array: a lazy Dask array, coded block by block.
         """
         check_is_fitted(self, "components_")
-        csr = encode(
-            self._rows(X, reset=False), self.components_, self.coder_, mask=mask,
-            missing=self.missing, groups=groups, n_threads=self.n_threads,
-        )  # fmt: skip
+        X = self._signals(self._rows(X, reset=False))
+        if is_dask(X):
+            return self._lazy_codes(X, mask, groups)
+        signals = as_signals("X", X, mask, self.missing)
+        D = np.ascontiguousarray(self.components_, float_dtype(signals.X.dtype))
+        with single_threaded_blas():
+            csr, _, _ = encode_signals(
+                signals, D, self.coder_, groups, n_threads=resolve_threads(self.n_threads)
+            )
         return csr if self.sparse_output else csr.toarray()
+
+    def _lazy_codes(self, X: Any, mask: Any, groups: Any) -> Any:
+        from smalto import distributed
+
+        if mask is not None or groups is not None or self.missing is not None:
+            message = "a Dask array cannot have a mask, missing entries or groups"
+            raise ValueError(message)
+        D = np.ascontiguousarray(self.components_, float_dtype(X.dtype))
+        return distributed.encode(X, D, self.coder_, sparse_output=self.sparse_output)
 
     def inverse_transform(self, X: Any) -> Array:
         """Signals ``αD`` from codes α.
@@ -337,7 +363,7 @@ class DictionaryLearning(
         The cost depends on ψ: to choose between different ``lam`` another measure is needed.
         """
         check_is_fitted(self, "components_")
-        signals = as_signals("X", self._rows(X, reset=False), mask, self.missing)
+        signals = as_signals("X", self._signals(self._rows(X, reset=False)), mask, self.missing)
         signals, _ = in_groups(signals, groups, self.coder_)
         D = np.ascontiguousarray(self.components_, float_dtype(signals.X.dtype))
         with single_threaded_blas():
@@ -362,6 +388,18 @@ class DictionaryLearning(
 
     def _rows(self, X: Any, *, reset: bool) -> Rows:
         """X as scikit-learn wants it checked, but neither copied nor read: that comes later."""
+        elsewhere = is_dask(X) or (reset and lies_elsewhere(X))
+        own = (type(self).fit, type(self)._source, type(self)._signals)
+        base = (DictionaryLearning.fit, DictionaryLearning._source, DictionaryLearning._signals)
+        if elsewhere and own != base:
+            message = f"{type(self).__name__} learns from tables in memory and memory maps, got {X!r:.60}"
+            raise TypeError(message)
+        if is_dask(X):
+            return self._lazy_rows(X, reset)
+        if elsewhere:
+            source = as_source(X, nan=self.missing == "nan")
+            self.n_features_in_ = source.n_features
+            return source
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             validate_data(self, X.data, reset=reset, skip_check_array=True)
             return X
@@ -370,13 +408,46 @@ class DictionaryLearning(
         )
         return X if isinstance(X, np.memmap) else checked
 
-    def _set_result(self, state: State, history: list[Record]) -> None:
+    def _lazy_rows(self, X: Any, reset: bool) -> Any:
+        """A Dask collection; of arrays the number of features is known."""
+        width = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
+        if reset and width is not None:
+            self.n_features_in_ = width
+        elif not reset and width != self.n_features_in_:
+            message = f"X has {width} features, learned was with {self.n_features_in_}"
+            raise ValueError(message)
+        return X
+
+    # What an estimator for a special problem overrides.
+
+    def _problem(self) -> tuple[Coder | None, Constraint | None, Learner | None]:
+        """The coder, the constraint and the learner that the settings ask for."""
+        return self.coder, self.constraint, self.learner
+
+    def _source(self, X: Rows) -> Any:
+        """What `fit` learns from: the rows as they are."""
+        return X
+
+    def _first_atoms(self, data: Any) -> Any:
+        """The first dictionary, from what is learned from; None: samples."""
+        return self.init
+
+    def _batch(self, X: Rows, state: State | None) -> Rows:
+        """What `partial_fit` learns from; the state is what came before, if anything did."""
+        return X
+
+    def _signals(self, X: Rows) -> Rows:
+        """What is coded of rows given to `transform`."""
+        return X
+
+    def _set_result(self, state: State, history: list[Record], X: Rows) -> None:
+        """Keep what has been learned from the rows X."""
         self.components_ = state.feasible_D()
         self.coder_ = state.coder.fixed()
         self.state_ = state
         self.history_ = history
         self.n_iter_ = state.step
-        self._began_with = (self.coder, self.constraint, self.learner)
+        self._began_with = self._problem()
 
     def _check_settings(self) -> None:
         """Refuse settings that `learn` does not look at, and name others as they are here."""
@@ -399,8 +470,7 @@ class DictionaryLearning(
             )
             raise ValueError(message)
         names = ("coder", "constraint", "learner")
-        for name, had in zip(names, self._began_with, strict=True):
-            now = getattr(self, name)
+        for name, had, now in zip(names, self._began_with, self._problem(), strict=True):
             if now is not had and now != had:
                 message = (
                     f"{name} was {had} when learning began and is {now} now: partial_fit "
@@ -409,13 +479,8 @@ class DictionaryLearning(
                 raise ValueError(message)
 
 
-@contextmanager
-def _all_or_nothing(model: Any) -> Iterator[None]:
-    """Give a model that fails to learn back the attributes it had."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
+def _on_cluster() -> Any:
+    """`learn` on a cluster: Dask is imported only by those who use it."""
+    from smalto import distributed
+
+    return distributed.learn

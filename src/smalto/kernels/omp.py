@@ -86,7 +86,7 @@ def set_norms(norms, state):
 
 
 @kernel
-def _first_above(state, start, width, threshold):
+def first_above(state, start, width, threshold):
     """The first atom with a score above the threshold (ties within rounding: the first)."""
     bound = splat(threshold)
     for block in range(0, width, lanes(state)):
@@ -238,7 +238,7 @@ def _pursue(lazy, G, width, q, start, fast_G, fast_q, fast_start, norm, limit, e
             return s, _SPENT, np.float64(top)
         if s == capacity(work, atoms):
             return s, _FULL, np.float64(top)
-        j = _first_above(state, _SCORE * stride, width, top * near)
+        j = first_above(state, _SCORE * stride, width, top * near)
         if lazy is not None:
             make_row(lazy, j, G, fast_G)
         rounds[row] += 1

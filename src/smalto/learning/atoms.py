@@ -2,59 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Rows, check_integer, check_number
+from smalto.checks import Array, Rows
 from smalto.constraints import Constraint, project_checked
+from smalto.learning.replacement import Replacement
 from smalto.learning.state import State
 
 RESERVOIR = 64  # badly coded samples kept at hand
 _FADE = 0.9  # how fast an old bad sample is forgotten, per step
 
 
-@dataclass(frozen=True)
-class Replacement:
-    """When an atom is replaced by a badly coded recent sample (Section 3.4.5).
-
-    Parameters
-    ----------
-    idle : float, default 10
-        An atom is unused when none of the last ``idle * k`` samples has used it.
-    correlation : float, default 0.999
-        Two atoms are the same when the cosine of their angle exceeds this in magnitude; the
-        second then gives its past to the first and is replaced.
-    every : int, default 8
-        Steps between two searches for such atoms.
-    """
-
-    idle: float = 10.0
-    correlation: float = 0.999
-    every: int = 8
-
-    def __post_init__(self) -> None:
-        check_number("idle", self.idle, low=0, strict=True)
-        check_number("correlation", self.correlation, low=0, high=1, strict=True)
-        check_integer("every", self.every)
-
-
-def directions(X: Rows, count: int, rng: np.random.Generator) -> Array:
+def directions(X: Rows, order: Array, count: int, rng: np.random.Generator) -> Array:
     """Distinct directions of rows of X, of norm 1: the first atoms, before they are projected.
 
-    Where there are not enough rows the rest are random directions: they are replaced by badly
-    coded samples if nothing uses them.
+    Rows are looked at in this order. Where there are not enough of them the rest are random
+    directions: they are replaced by badly coded samples if nothing uses them.
     """
-    dense = X.toarray() if sparse.issparse(X) else X
     found: dict[bytes, Array] = {}
-    for row in dense:
+    for number in order:
+        row = X[[number]].toarray()[0] if sparse.issparse(X) else X[number]
         unit = _unit(row)
         if unit is not None:
             found.setdefault(unit.tobytes(), unit)
         if len(found) == count:
             break
-    rest = rng.standard_normal((count - len(found), dense.shape[1])).astype(dense.dtype)
+    rest = rng.standard_normal((count - len(found), X.shape[1])).astype(X.dtype)
     rest /= np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-12)
     return np.vstack([*found.values(), rest])
 
@@ -84,16 +58,15 @@ def _unit(x: Array) -> Array | None:
 
 
 def remember_worst(state: State, X: Rows, costs: Array) -> None:
-    """Keep the worst-coded samples of a batch if they are worse than those kept."""
+    """Keep badly coded samples of a batch if they are worse than those kept."""
     state.worst_cost *= _FADE
-    few = min(8, len(costs))
-    for row in np.argpartition(costs, len(costs) - few)[-few:]:
+    for row, cost in enumerate(costs):
         place = int(np.argmin(state.worst_cost))
-        if costs[row] <= state.worst_cost[place]:
+        if cost <= state.worst_cost[place]:
             continue
         x = X[[row]].toarray()[0] if sparse.issparse(X) else X[row]
         state.worst[place] = x
-        state.worst_cost[place] = costs[row]
+        state.worst_cost[place] = cost
 
 
 def replace_atoms(state: State, replacement: Replacement, G: Array) -> int:
@@ -160,8 +133,10 @@ def _merge(state: State, j: int, into: int, sign: float) -> None:
             part.A[into] += sign * part.A[j]
             part.A[:, into] += sign * part.A[:, j]
             part.B[into] += sign * part.B[j]
+            part.code_sum[into] += sign * part.code_sum[j]
         part.A[j] = 0.0
         part.A[:, j] = 0.0
         part.B[j] = 0.0
+        part.code_sum[j] = 0.0
     if state.store is not None:
         state.store.merge(j, into, sign)

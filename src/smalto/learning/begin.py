@@ -23,7 +23,7 @@ from smalto.learning.learner import Learner, check_learner
 from smalto.learning.online import Online
 from smalto.learning.samples import SampleSet
 from smalto.learning.state import State
-from smalto.sources import Order
+from smalto.sources import Order, Ordered
 
 _SAMPLE_ROWS = 2048  # rows from which the first dictionary and lam are made
 _SAMPLE_EPOCH = 1 << 40  # their order is that of an epoch that never comes
@@ -57,10 +57,10 @@ def begin(
             f"ask for fewer atoms or give a first dictionary as init"
         )
         raise ValueError(message)
-    order = Order(data.n_rows, seed)
-    drawn = samples.take(np.sort(order.take(_SAMPLE_EPOCH, 0, max(_SAMPLE_ROWS, 2 * n_atoms))))
+    order = data.order(seed) if isinstance(data, Ordered) else Order(data.n_rows, seed)
+    drawn = samples.take(np.sort(order.take(_SAMPLE_EPOCH, 0, sample_size(n_atoms))))
     sample = drawn.signals.X
-    if not abs(sample).max() > 0:
+    if not (sample.max() > 0 or sample.min() < 0):
         message = f"all of the {sample.shape[0]} samples looked at are zero: nothing to learn from"
         raise ValueError(message)
     if init is not None:
@@ -70,7 +70,7 @@ def begin(
             raise ValueError(message)
     else:
         rng = np.random.default_rng(seed)
-        D = directions(sample[rng.permutation(sample.shape[0])], n_atoms, rng)
+        D = directions(sample, rng.permutation(sample.shape[0]), n_atoms, rng)
     if isinstance(constraint, Adaptive):
         constraint = constraint.begun(D)
     if init is None:
@@ -104,6 +104,11 @@ def begin(
         store=store,
         n_rows=n_rows,
     )
+
+
+def sample_size(n_atoms: int) -> int:
+    """How many samples decide what a run starts with."""
+    return max(_SAMPLE_ROWS, 2 * n_atoms)
 
 
 def as_seed(random_state: Any) -> int:

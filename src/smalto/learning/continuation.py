@@ -7,6 +7,7 @@ from typing import Any
 
 from smalto.checks import check_integer, check_number
 from smalto.coders.base import Coder
+from smalto.coders.joint_lasso import JointLasso
 from smalto.coders.lasso import Lasso
 
 
@@ -25,7 +26,7 @@ class Continuation:
         """The coder to use at this step."""
         if step >= self.steps:
             return coder
-        if not isinstance(coder, Lasso) or coder.lam is None:
+        if not isinstance(coder, Lasso | JointLasso) or coder.lam is None:
             name = type(coder).__name__
             message = f"continuation needs a coder with a lam to raise, got {name}"
             raise TypeError(message)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import numbers
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -15,23 +15,20 @@ from smalto.checks import (
     as_floats,
     check_integer,
     check_kind,
-    check_number,
 )
 from smalto.coders.base import Coder, Joint, check_coder
 from smalto.coders.encoding import mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups
 from smalto.constraints import Adaptive, Constraint, density
-from smalto.learning.atoms import Replacement
-from smalto.learning.batch import Batch
-from smalto.learning.begin import begin
+from smalto.learning.begin import begin, sample_size
 from smalto.learning.continuation import Continuation
+from smalto.learning.feed import Data, Drawn, Feed, MidStep, as_data
 from smalto.learning.interrupts import deferred_interrupt
 from smalto.learning.learner import Learner, check_learner
-from smalto.learning.samples import Samples, SampleSet, as_sample_set
+from smalto.learning.limits import Limits, schedule
+from smalto.learning.replacement import Replacement
 from smalto.learning.state import Record, State, as_state, check_state
-from smalto.learning.step import is_power_of_two, step
-from smalto.sources import Order, Source
 from smalto.threads import resolve_threads, single_threaded_blas
 
 Callback: TypeAlias = Callable[[State, Record], "bool | None"]
@@ -43,6 +40,14 @@ class Closing(Protocol):
 
     def close(self) -> None:
         """Put it away."""
+
+
+@runtime_checkable
+class Finishing(Protocol):
+    """A callback that is to see the last state of a run that leaves a whole one."""
+
+    def finish(self, state: State) -> None:
+        """Look at it; the run has ended, or its source has failed."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,8 @@ class Result:
     history : list of Record
         One line per step.
     stopped : str
-        Why it ended: "epochs", "steps", "seconds", "callback" or "interrupt".
+        Why it ended: "epochs", "steps", "seconds", "callback", "interrupt", or "source" where
+        a stream has ended that cannot begin again.
     """
 
     D: Array
@@ -109,8 +115,10 @@ def learn(
 
     Parameters
     ----------
-    source : array, memory map or CSR array (n, m)
-        Training samples, one per row. Only what a step draws is read and copied.
+    source : array, CSR array, memory map, path, zarr, HDF5, Dask or Arrow data, or iterable
+        Training samples, one per row: whatever `smalto.sources.as_source` takes. Only what a
+        step draws is read and copied; from files it is read ahead in the background. An
+        iterable of batches is a `smalto.sources.Stream`.
     n_atoms : int
         Number k of atoms.
     coder : coder, default ``Lasso()``
@@ -130,7 +138,8 @@ def learn(
         With "nan", NaN means missing; by default it is an error.
     groups : array (n,), optional
         For coders of several samples at once (`JointLasso`, `JointOMP`): a label for each
-        sample. Whole groups are drawn.
+        sample. Whole groups are drawn, as many as it takes for a batch. The samples of a
+        group then have one weight in ``sample_weight``, that of the group's cost in the sum.
     validation : array or CSR array, optional
         Held-out samples whose mean cost is recorded now and then, off the clock. NaN means
         missing if it does in the source.
@@ -140,7 +149,8 @@ def learn(
         At every so many steps, or after these; by default at steps 1, 2, 3, 4, 6, 8, 12, 16,
         ... Always before the first step and after the last.
     state : State, optional
-        Go on from here, bit for bit, with the problem and learner it was made with.
+        Go on from here, bit for bit, with the problem, the learner and the other settings it
+        was made with. ``State.load(path)`` has one from a file; see `Checkpoint`.
     replacement : Replacement, optional
         When atoms that are unused or duplicates are replaced.
     continuation : Continuation, optional
@@ -157,7 +167,8 @@ def learn(
     -------
     Result
         With the dictionary ``D``, the ``state``, the ``history``. Ctrl-C ends the run after
-        the step at hand, with a result; a second one raises as usual.
+        the step at hand, with a result; a second one raises as usual. What the source raises
+        is raised here, with the state so far as its attribute ``state``.
 
     Examples
     --------
@@ -172,38 +183,53 @@ def learn(
     threads = resolve_threads(n_threads)
     state = None if state is None else as_state(state)
     problem = (Lasso() if state is None else state.coder) if coder is None else check_coder(coder)
-    samples = as_sample_set(source, mask, missing, sample_weight, groups, problem)
-    data = samples.source
     n_atoms = check_integer("n_atoms", n_atoms)
-    limits = _Limits.of(n_epochs, max_steps, max_seconds)
-    held_out = None
-    if validation is not None:
-        held_out = _check_validation(validation, data, missing, validation_groups, problem)
-    is_due = _schedule(validate_every)
-    replacement = Replacement() if replacement is None else replacement
-    check_kind("replacement", replacement, Replacement, "Replacement(...)")
+    limits = Limits.of(n_epochs, max_steps, max_seconds)
+    is_due = schedule(validate_every)
+    check_kind("replacement", replacement, Replacement | None, "Replacement(...)")
     check_kind("continuation", continuation, Continuation | None, "None or Continuation(...)")
     calls = check_callbacks(callbacks)
+    data: Data = as_data(source, mask, missing, sample_weight, groups, problem)
+    held_out = None
+    if validation is not None:
+        held_out = check_validation(validation, data, missing, validation_groups, problem)
     history: list[Record] = []
-    with single_threaded_blas(), deferred_interrupt() as interrupted:
+    with ExitStack() as stack:
+        stack.callback(close_all, calls)
+        stack.enter_context(single_threaded_blas())
+        interrupted = stack.enter_context(deferred_interrupt())
         if state is None:
-            state = begin(samples, n_atoms, coder, constraint, learner, init, random_state, threads)
+            state = begin(
+                data.beginning(sample_size(n_atoms)), n_atoms, coder, constraint, learner, init,
+                random_state, threads, stream=data.n_rows is None,
+            )  # fmt: skip
+            state.replacement = replacement or Replacement()
+            state.continuation = continuation
         else:
-            state = _resume(state, n_atoms, data, coder, constraint, learner, init)
-        order = Order(samples.n_draws, state.seed)
+            given = {"replacement": replacement, "continuation": continuation}
+            state = _resume(state, n_atoms, data, coder, constraint, learner, init, given)
+        feed = data.feed(state)
+        stack.callback(feed.close)
         if held_out is not None and state.step == 0:
             cost = mean_cost(held_out, state.D, state.coder, threads)
             history.append(_first_record(state, cost))
         while (stopped := limits.reached(state)) is None:
-            size = state.learner.rows_per_step(data.n_rows)
-            end, n_new = samples.end_of_batch(order, state.epoch, state.place, size)
-            blocks = _draw(state, samples, order, end, interrupted)
+            drawn = _draw(feed, state, interrupted, calls)
+            if drawn is None:
+                _end_epoch(state)
+                if limits.reached(state) is None and not feed.begin_epoch():
+                    limits.warn_of_fewer_epochs(state)
+                    stopped = "source"
+                    break
+                continue
             try:
-                record = step(state, blocks, n_new, replacement, continuation, threads)
-            except _MidStep:
+                record = feed.learn(state, drawn, threads)
+            except MidStep:
                 stopped = "interrupt"
                 break
-            _go_on_to(state, end, samples.n_draws)
+            state.place = drawn.place
+            if drawn.ends_epoch:
+                _end_epoch(state)
             if held_out is not None and is_due(state.step):
                 cost = mean_cost(held_out, state.D, state.coder, threads)
                 record = replace(record, test_cost=cost)
@@ -219,75 +245,38 @@ def learn(
         if held_out is not None and history and history[-1].test_cost is None:
             cost = mean_cost(held_out, state.D, state.coder, threads)
             history[-1] = replace(history[-1], test_cost=cost)
-    close_all(calls)
+        finish_all(calls, state)
     return Result(state.feasible_D(), state.coder.fixed(), state, history, stopped)
 
 
 def _draw(
-    state: State, samples: SampleSet, order: Order, end: int, interrupted: Callable[[], bool]
-) -> Iterator[Samples]:
-    """The samples of the epoch's order up to place ``end``, in blocks."""
-    blocks = samples.drawn(order, state.epoch, state.place, end)
-    for number, block in enumerate(blocks):
-        # Only where a step begins from nothing can it be given up midway.
-        if number and isinstance(state.learner, Batch) and interrupted():
-            raise _MidStep
-        yield block
+    feed: Feed, state: State, interrupted: Callable[[], bool], calls: Sequence[Callback]
+) -> Drawn | None:
+    """The samples of the next step; where they cannot be had, the state is put in safety."""
+    clock = time.perf_counter()
+    try:
+        drawn = feed.draw(state, interrupted)
+    except BaseException as error:
+        error.add_note(f"The run has come to step {state.step}: its state is with this exception.")
+        with suppress(AttributeError, TypeError):  # not every exception takes attributes
+            error.state = state  # type: ignore[attr-defined]
+        finish_all(calls, state)
+        raise
+    state.seconds += time.perf_counter() - clock
+    return drawn
 
 
-class _MidStep(Exception):
-    """An interrupt between the blocks of one step: the dictionary is as before it."""
+def _end_epoch(state: State) -> None:
+    """Every sample has been seen once more."""
+    state.learner.end_epoch(state)
+    state.epoch += 1
+    state.place = 0
 
 
-def _go_on_to(state: State, place: int, last: int) -> None:
-    """Note that the epoch has come to this place; at its end the next one begins."""
-    state.place = place
-    if place == last:
-        state.learner.end_epoch(state)
-        state.epoch += 1
-        state.place = 0
-
-
-@dataclass(frozen=True)
-class _Limits:
-    epochs: float
-    steps: float
-    seconds: float
-
-    @classmethod
-    def of(cls, epochs: int | None, steps: int | None, seconds: float | None) -> _Limits:
-        if epochs is None and steps is None and seconds is None:
-            epochs = 1
-        return cls(
-            math.inf if epochs is None else check_integer("n_epochs", epochs),
-            math.inf if steps is None else check_integer("max_steps", steps, low=0),
-            math.inf if seconds is None else check_number("max_seconds", seconds, low=0),
-        )
-
-    def reached(self, state: State) -> str | None:
-        if state.epoch >= self.epochs:
-            return "epochs"
-        if state.step >= self.steps:
-            return "steps"
-        if state.seconds >= self.seconds:
-            return "seconds"
-        return None
-
-
-def _schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
-    """Whether the validation set is due after a step."""
-    if every is None:
-        return lambda step: is_power_of_two(step) or (step % 3 == 0 and is_power_of_two(step // 3))
-    if isinstance(every, numbers.Integral):
-        period = check_integer("validate_every", every)
-        return lambda step: step % period == 0
-    steps = frozenset(int(number) for number in every)  # type: ignore[union-attr]
-    return lambda step: step in steps
-
-
-def _check_validation(
-    validation: Any, data: Source, missing: Missing, groups: Any, coder: Coder
+def check_validation(
+    validation: Any, data: Data, missing: Missing, groups: Any, coder: Coder
 ) -> Signals:
+    """Refuse held-out samples that are not like those of the data."""
     signals = as_signals("validation", validation, None, missing)
     n, m = signals.X.shape
     if n == 0 or m != data.n_features:
@@ -298,6 +287,13 @@ def _check_validation(
         raise ValueError(message)
     signals, _ = in_groups(signals, groups, coder)
     return replace(signals, X=as_floats(signals.X, data.dtype))
+
+
+def finish_all(callbacks: Iterable[Any], state: State) -> None:
+    """Show those callbacks that want to see it the state that the run has come to."""
+    for callback in callbacks:
+        if isinstance(callback, Finishing):
+            callback.finish(state)
 
 
 def close_all(callbacks: Iterable[Any]) -> None:
@@ -321,11 +317,12 @@ def check_callbacks(callbacks: Any) -> list[Callback]:
 def _resume(
     state: State,
     n_atoms: int,
-    data: Source,
+    data: Data,
     coder: Coder | None,
     constraint: Constraint | None,
     learner: Learner | None,
     init: Any,
+    others: dict[str, Any],
 ) -> State:
     """A copy of the state to go on from, if it belongs to what is asked for."""
     check_state(state, n_atoms, data.n_features, data.dtype)
@@ -340,12 +337,14 @@ def _resume(
         pairs.append(("learner", learner, state.learner))
     if coder is not None:
         pairs.append(("coder", check_coder(coder).matching(state.coder), state.coder))
+    pairs += [(name, value, getattr(state, name)) for name, value in others.items()]
     for name, given, had in pairs:
         if given is not None and given != had:
             message = f"state was made with {name}={had}, asked for is {given}"
             raise ValueError(message)
     if state.n_rows is not None and state.n_rows != data.n_rows:
-        message = f"state was made from {state.n_rows} samples, this data has {data.n_rows}"
+        now = "is a stream" if data.n_rows is None else f"has {data.n_rows}"
+        message = f"state was made from {state.n_rows} samples, this data {now}"
         raise ValueError(message)
     return state.copy()
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from smalto.checks import Array, check_integer, check_number
 from smalto.learning.codes import CodeStore
+from smalto.learning.features import View, sweep_view, view_at
 from smalto.learning.state import State
 from smalto.learning.stats import Contribution, Stats
 from smalto.learning.update import sweep
@@ -41,6 +42,10 @@ class Online:
         "all" keeps everything.
     sweeps : int, default 1
         Passes over the atoms in each dictionary update.
+    features : float, optional
+        For very many features: the share of them that a step looks at, another one at each
+        step. Coding and the dictionary update cost so much less; codes are those of what is
+        seen, and the surrogate is not recorded.
     """
 
     batch_size: int | None = None
@@ -48,6 +53,7 @@ class Online:
     t0: float = 0.0
     memory: Literal["two-epochs", "replace", "all"] = "two-epochs"
     sweeps: int = 1
+    features: float | None = None
 
     def __post_init__(self) -> None:
         if self.batch_size is not None:
@@ -56,6 +62,8 @@ class Online:
         check_number("t0", self.t0, low=0)
         if self.rho is not None:
             check_number("rho", self.rho, low=0)
+        if self.features is not None:
+            check_number("features", self.features, low=0, high=1, strict=True)
         if self.memory not in ("two-epochs", "replace", "all"):
             message = f"memory must be 'two-epochs', 'replace' or 'all', got {self.memory!r}"
             raise ValueError(message)
@@ -124,10 +132,22 @@ class Online:
 
     def update(self, state: State, n_new: int, n_threads: int) -> None:
         """Move the dictionary towards the minimum of the surrogate."""
+        seen = self.view(state)
+        if seen is not None:
+            for _ in range(self.sweeps):
+                sweep_view(state.D, state.stats, state.constraint, seen, n_threads)
+            state.surrogate = float("nan")
+            return
         for _ in range(self.sweeps):
             state.surrogate += sweep(state.D, state.stats, state.constraint, n_threads)
         if state.store is not None:
             state.measure_surrogate()
+
+    def view(self, state: State) -> View | None:
+        """The features that the next step looks at; None is all of them."""
+        if self.features is None:
+            return None
+        return view_at(state.step, self.features, state.D.shape[1], state.seed)
 
     def end_epoch(self, state: State) -> None:
         """At the end of an epoch the one before it is dropped (memory="two-epochs")."""

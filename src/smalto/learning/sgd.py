@@ -13,10 +13,11 @@ from smalto.learning.update import gradient_step
 
 @dataclass(frozen=True)
 class SGD:
-    """``D ← Π(D − δ_t ∇)`` with the mean gradient of a mini-batch and rate ``a/(ηt + b)``.
+    """``D ← Π(D − δ_t Σ ∇)``, summed over a mini-batch, with the rate ``δ_t = a/(ηt + b)``.
 
     Sections 2 and 6.1; the paper's best setting is the default. It shares everything with
-    `Online` but the update.
+    `Online` but the update. The rate is that of one sample after ηt of them: only with the sum,
+    not the mean, do the paper's a and b work as it says.
 
     Parameters
     ----------
@@ -53,9 +54,8 @@ class SGD:
         state.surrogate = float("nan")
 
     def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
-        """Add coded samples, as a mean."""
-        total = new.total_weight()
-        new.add_to(state.stats[0], 1.0 / total if total > 0 else 0.0, n_threads)
+        """Add coded samples."""
+        new.add_to(state.stats[0], 1.0, n_threads)
 
     def update(self, state: State, n_new: int, n_threads: int) -> None:
         """One projected gradient step."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from smalto.checks import Array
 from smalto.coders.base import Coder
 from smalto.constraints import Adaptive
 from smalto.learning.codes import CodeStore
+from smalto.learning.continuation import Continuation
+from smalto.learning.replacement import Replacement
 from smalto.learning.stats import Stats
 
 
@@ -43,6 +46,8 @@ class State:
         Samples of the data set; None for a stream.
     store : CodeStore, optional
         Every sample's last code (`Online(memory="replace")`).
+    replacement, continuation : optional
+        The other settings of the run.
     """
 
     D: Array
@@ -62,6 +67,8 @@ class State:
     place: int = 0
     samples: int = 0
     seconds: float = 0.0
+    replacement: Replacement | None = None
+    continuation: Continuation | None = None
 
     def copy(self) -> State:
         """An independent copy."""
@@ -75,6 +82,26 @@ class State:
             store=None if self.store is None else self.store.copy(),
         )
 
+    def save(self, path: str | Path) -> None:
+        """Write the state to a file, in place of what is there, in one go.
+
+        The file is a safetensors file, by custom with that ending. It holds no code.
+        """
+        from smalto.learning.state_file import save_state
+
+        save_state(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> State:
+        """The state in a file that `save` or `Checkpoint` has written.
+
+        Nothing in the file is run. One that is truncated, altered, of another version or
+        foreign is refused with the reason.
+        """
+        from smalto.learning.state_file import load_state
+
+        return load_state(path)
+
     def feasible_D(self) -> Array:
         """A copy of the dictionary with every atom in its set.
 
@@ -85,6 +112,13 @@ class State:
             for atom in D:
                 self.constraint.project(atom)
         return D
+
+    def move_origin(self, by: Array) -> None:
+        """Go on as if ``by`` had been taken off every sample seen so far, codes as they were."""
+        for part in self.stats:
+            part.move_origin(by)
+        self.worst[self.worst_cost > 0] -= by.astype(self.worst.dtype)
+        self.measure_surrogate()
 
     def mean_surrogate(self) -> float:
         """The surrogate f̂ of the paper: the mean cost of the past with codes as they were."""

@@ -5,24 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from smalto.coders.base import Reaching
-from smalto.coders.encoding import (
-    code_rows,
-    count_out_of_reach,
-    prepare,
-    warn_if_all_zero,
-)
+from smalto.checks import Array, Rows
+from smalto.coders.base import Coder
+from smalto.coders.encoding import prepare
 from smalto.constraints import Adaptive, density
-from smalto.learning.atoms import Replacement, remember_worst, replace_atoms
+from smalto.learning.atoms import remember_worst, replace_atoms
 from smalto.learning.continuation import Continuation
+from smalto.learning.features import Viewing
 from smalto.learning.interrupts import deferred_interrupt
-from smalto.learning.samples import Samples, filled
+from smalto.learning.parts import Addition, Part, code_samples, warn_of_zeros
+from smalto.learning.replacement import Replacement
+from smalto.learning.samples import Samples
 from smalto.learning.state import Record, State
-from smalto.learning.stats import Contribution
 from smalto.threads import single_threaded_blas
+
+ADAPT_EVERY = 64  # samples between two moves of a set that adapts to a wanted density
 
 
 def is_power_of_two(number: int) -> bool:
@@ -40,44 +40,63 @@ def step(
 ) -> Record:
     """Learn from n_new samples, given in blocks, in place."""
     clock = time.perf_counter()
-    k = len(state.D)
     iterator = iter(blocks)
     first_block = next(iterator)
-    if state.step == 0 or is_power_of_two(state.step):
-        # Now and then, what depends on the dictionary is decided anew.
-        state.coder = state.coder.resolve(first_block.signals.X, state.D, n_threads)
+    decide_anew(state, lambda: first_block.signals.X, n_threads)
     coder = state.coder if continuation is None else continuation.at(state.coder, state.step)
-    prepared = prepare(state.D, coder, n_threads)
+    learner = state.learner
+    view = learner.view(state) if isinstance(learner, Viewing) else None
+    prepared = prepare(state.D if view is None else view.rows(state.D), coder, n_threads)
+
+    def parts() -> Iterator[Part]:
+        for samples in itertools.chain([first_block], iterator):
+            start = None if state.store is None else state.store.fetch(samples.numbers)
+            part = code_samples(samples, state.D, prepared, start, n_threads, view)
+            if state.step == 0:
+                warn_of_zeros(part, samples, coder, state.D)
+            yield part
+
+    record = take_in(state, parts(), n_new, coder, prepared.G, replacement, n_threads)
+    state.seconds += time.perf_counter() - clock
+    return replace(record, seconds=state.seconds)
+
+
+def decide_anew(state: State, rows: Callable[[], Rows], n_threads: int) -> None:
+    """Now and then, decide again what depends on the dictionary, from the next samples."""
+    if state.step == 0 or is_power_of_two(state.step):
+        state.coder = state.coder.resolve(rows(), state.D, n_threads)
+
+
+def take_in(
+    state: State,
+    parts: Iterable[Part],
+    n_new: int,
+    coder: Coder,
+    G: Array,
+    replacement: Replacement,
+    n_threads: int,
+) -> Record:
+    """Learn from n_new coded samples, in place; ``G`` is the Gram matrix of the dictionary."""
     total_cost, total_weight, nonzeros, short = 0.0, 0.0, 0, 0
-    promised = coder.promised() if isinstance(coder, Reaching) else None
     state.learner.forget(state, n_new)
-    for samples in itertools.chain([first_block], iterator):
-        start = None if state.store is None else state.store.fetch(samples.numbers)
-        coded = code_rows(samples.signals, prepared, start, n_threads)
-        codes = coded.codes.as_csr(k)
-        new = Contribution.of(
-            coded, filled(samples.signals, codes, state.D), k, coder.penalty(codes),
-            samples.weights, filled=samples.signals.missing is not None,
-        )  # fmt: skip
-        state.learner.learn_from(state, new, samples.numbers, n_threads)
+    for part in parts:
+        new: Addition = part.new
+        state.learner.learn_from(state, new, part.numbers, n_threads)
         state.last_used[new.uses > 0] = state.samples + n_new
-        weighted = new.weighted_costs()
-        remember_worst(state, new.X, weighted)
-        total_cost += float(weighted.sum())
-        total_weight += samples.total_weight()
-        nonzeros += len(coded.codes.indices)
-        if promised is not None:
-            short += count_out_of_reach(promised, coded, state.D.dtype)
-        if nonzeros == 0 and state.step == 0:
-            warn_if_all_zero(coder, samples.signals.X, state.D)
-    if isinstance(state.constraint, Adaptive):
+        remember_worst(state, *new.worst())
+        total_cost += float(new.weighted_costs().sum())
+        total_weight += new.total_weight()
+        nonzeros += part.nonzeros
+        short += part.short
+    # Atoms take some samples to follow a set that has moved: it waits for them.
+    waited = (state.samples + n_new) // ADAPT_EVERY > state.samples // ADAPT_EVERY
+    if isinstance(state.constraint, Adaptive) and waited:
         state.constraint = state.constraint.adapted(state.D)
     state.learner.update(state, n_new, n_threads)
     state.samples += n_new
     state.step += 1
-    replaced = replace_atoms(state, replacement, prepared.G)
+    replaced = replace_atoms(state, replacement, G)
     surrogate = state.mean_surrogate()
-    state.seconds += time.perf_counter() - clock
     return Record(
         step=state.step,
         epoch=state.epoch,

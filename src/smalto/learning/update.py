@@ -29,7 +29,7 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
     diagonal = np.zeros(k)
     for part in stats:
         diagonal += part.scale * part.A.diagonal()
-    smallest = _UNKNOWN * float(diagonal.max(initial=0.0))
+    smallest = unknown_below(diagonal)
     compiled = constraint if is_compiled(constraint) else None
     change = 0.0
     for first in range(0, k, BLOCK):
@@ -49,6 +49,11 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
         else:
             change += _sweep_block(D, R, A, first, smallest, constraint)
     return change
+
+
+def unknown_below(diagonal: Array) -> float:
+    """The A_jj up to which nothing is known of an atom."""
+    return _UNKNOWN * float(diagonal.max(initial=0.0))
 
 
 def _sweep_block(

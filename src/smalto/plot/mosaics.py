@@ -1,43 +1,22 @@
-"""Pictures of dictionaries and of costs, with matplotlib (``pip install "smalto[plot]"``).
-
-Every function draws into the axes it is given, or into a figure of its own that needs no display,
-and returns the axes: ``dictionary_mosaic(D).figure.savefig("dictionary.png")``. Nothing is shown
-and no global state of pyplot is touched.
-"""
+"""The atoms of a dictionary side by side."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from smalto.checks import Array, as_dictionary, as_rows, check_integer
+from smalto.plot.figures import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from smalto.learning.state import Record
-
-__all__ = ["cost_curve", "dictionary_mosaic", "mosaic"]
 
 _DOTS = 100  # of an own figure, per inch
 _WIDTH = 900  # about how many dots wide a mosaic is in a figure of its own
 _WHITE, _GREY = 1.0, 0.75  # lines around atoms; grey where white is a value
-_NAMES = {
-    "seconds": "seconds",
-    "samples": "samples seen",
-    "step": "step",
-    "test_cost": "cost on the validation set",
-    "batch_cost": "cost on the batch",
-    "surrogate": "surrogate cost",
-}
-
-
-History: TypeAlias = "Sequence[Record]"
 
 
 def mosaic(
@@ -128,80 +107,10 @@ def dictionary_mosaic(
     picture = mosaic(atoms, shape, signed=signed, zoom=zoom, gap=max(zoom // 2, 1))
     if ax is None:
         size = (picture.shape[1] / _DOTS, picture.shape[0] / _DOTS)
-        ax = _new_figure(figsize=size, dpi=_DOTS).add_axes((0.0, 0.0, 1.0, 1.0))
+        ax = new_figure(figsize=size, dpi=_DOTS).add_axes((0.0, 0.0, 1.0, 1.0))
     ax.imshow(picture)
     ax.set_axis_off()
     return ax
-
-
-def cost_curve(
-    histories: History | Sequence[History] | Mapping[str, History],
-    x: Literal["seconds", "samples", "step"] = "seconds",
-    ax: Axes | None = None,
-    labels: Sequence[str] | None = None,
-    y: Literal["test_cost", "batch_cost", "surrogate"] = "test_cost",
-) -> Axes:
-    """Draw how the cost falls, on a logarithmic axis of time, samples or steps.
-
-    Parameters
-    ----------
-    histories : history, sequence of histories, or mapping of labels to histories
-        A history is what ``learn`` returns as ``result.history``: a sequence of records. Those
-        without the cost asked for, and those at x = 0, have no place on the curve.
-    x : {"seconds", "samples", "step"}
-        What the cost is drawn against.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw. By default a new figure.
-    labels : sequence of str, optional
-        One name per history, for the legend.
-    y : {"test_cost", "batch_cost", "surrogate"}
-        Which cost. ``"test_cost"`` is there when ``learn`` was given a validation set.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
-    if x not in ("seconds", "samples", "step"):
-        message = f'x must be "seconds", "samples" or "step", got {x!r}'
-        raise ValueError(message)
-    if y not in ("test_cost", "batch_cost", "surrogate"):
-        message = f'y must be "test_cost", "batch_cost" or "surrogate", got {y!r}'
-        raise ValueError(message)
-    runs, names = _check_histories(histories, labels)
-    curves = []
-    for i, run in enumerate(runs):
-        points = [(getattr(record, x), getattr(record, y)) for record in run]
-        points = [(at, cost) for at, cost in points if cost is not None and at > 0]
-        if not points:
-            hint = ": give learn() a validation set" if y == "test_cost" else ""
-            message = f"none of the {len(run)} records of history {i} has a {y} at {x} > 0{hint}"
-            raise ValueError(message)
-        curves.append(np.array(points, dtype=np.float64))
-    if ax is None:
-        ax = _new_figure(figsize=(6.4, 4.0), dpi=150, layout="constrained").add_subplot()
-    for name, curve in zip(names, curves, strict=True):
-        marker = "o" if len(curve) <= 40 else ""
-        ax.plot(curve[:, 0], curve[:, 1], label=name, linewidth=1.8, marker=marker, markersize=3.5)
-    ax.set_xscale("log")
-    if x == "seconds":
-        ax.xaxis.set_major_formatter("{x:g}")  # 0.1, 1, 10
-    ax.set_xlabel(_NAMES[x])
-    ax.set_ylabel(_NAMES[y])
-    ax.grid(visible=True, which="major", color="0.9")
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    if any(names):
-        ax.legend(frameon=False)
-    return ax
-
-
-def _new_figure(**settings: Any) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        message = 'plots need matplotlib: pip install "smalto[plot]"'
-        raise ImportError(message) from error
-    return Figure(**settings)
 
 
 def _grid(count: int) -> tuple[int, int]:
@@ -265,26 +174,3 @@ def _check_atoms(D: ArrayLike, order: ArrayLike | None) -> Array:
         message = f"order must hold numbers from 0 to {len(atoms) - 1}, got {outside[0]}"
         raise ValueError(message)
     return np.take(atoms, numbers, axis=0)
-
-
-def _check_histories(
-    histories: History | Sequence[History] | Mapping[str, History], labels: Sequence[str] | None
-) -> tuple[list[History], Sequence[str | None]]:
-    """Return the histories as a list, and one label for each."""
-    names: Sequence[str | None] | None = labels
-    if isinstance(histories, Mapping):
-        runs = list(histories.values())
-        names = list(histories) if labels is None else labels
-    elif len(histories) and not isinstance(histories[0], Sequence):
-        runs = [cast(History, histories)]
-    else:
-        runs = list(cast(Sequence[History], histories))
-    if not runs:
-        message = f"histories must hold one history or more, got {histories!r}"
-        raise ValueError(message)
-    if names is None:
-        names = [None] if len(runs) == 1 else [f"run {i + 1}" for i in range(len(runs))]
-    if len(names) != len(runs):
-        message = f"labels must be one per history, got {len(names)} for {len(runs)}"
-        raise ValueError(message)
-    return runs, names

@@ -1,0 +1,167 @@
+"""Appendix B: what the projections cost, against the length m and the number of pieces s.
+
+The elastic-net ball (Algorithm 3, O(m) expected) for m up to 10⁷; the fused-lasso ball by the
+paper's homotopy (O(ms)) and by merging from below (O(m log m)), against m, and against s at one m.
+One thread, float64, the least of several times of the processor.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.paper.frame import Part, Study, Verdict, new_figure
+from benchmarks.peers.common import Array
+from smalto.projections import project_elastic_net_ball, project_fused_lasso_ball
+
+TITLE = "The projections of Appendix B"
+GAMMAS = (0.1, 1.0)
+
+
+def run(study: Study) -> None:
+    """Run it."""
+    if study.quick:
+        lengths, fused_lengths, at, levels = (10**4, 10**5), (10**2, 10**3), 10**3, (1.0, 0.1, 0.01)
+    else:
+        lengths = tuple(10**e for e in range(2, 8))
+        fused_lengths = (10**2, 10**3, 10**4, 10**5)
+        at, levels = 10**4, tuple(10.0 ** (-e / 2) for e in range(-1, 8))
+    elastic = study.part("elastic", {"m": lengths}, lambda: elastic_net(lengths))
+    by_m = study.part("fused", {"m": fused_lengths}, lambda: fused_by_length(fused_lengths))
+    by_s = study.part("pieces", {"m": at, "levels": levels}, lambda: fused_by_pieces(at, levels))
+    figure, axes = new_figure(3)
+    rows: list[list[Any]] = []
+    exponents = {}
+    for gamma in GAMMAS:
+        times = elastic[f"gamma {gamma:g}"]
+        long = [(m, t) for m, t in zip(lengths, times, strict=True) if m >= 10**4]
+        exponents[f"elastic {gamma:g}"] = slope(*zip(*long, strict=True))
+        axes[0][0].loglog(lengths, times, "o-", label=f"γ = {gamma:g}")
+        rows += [["elastic net", f"γ = {gamma:g}", m, None, t * 1e6]
+                 for m, t in zip(lengths, times, strict=True)]  # fmt: skip
+    axes[0][0].loglog(lengths, [times[-1] * m / lengths[-1] for m in lengths], "--", color="0.6",
+                      label="∝ m")  # fmt: skip
+    axes[0][0].set_title("elastic-net ball against m", fontsize=9)
+    for method in ("homotopy", "merge", "auto"):
+        times = by_m[method]
+        exponents[f"fused {method}"] = slope(fused_lengths, times)
+        axes[0][1].loglog(fused_lengths, times, "o-", label=method)
+        rows += [["fused lasso", method, m, s, t * 1e6]
+                 for m, s, t in zip(fused_lengths, by_m["pieces"], times, strict=True)]  # fmt: skip
+        axes[0][2].loglog(by_s["pieces"], by_s[method], "o-", label=method)
+        rows += [["fused lasso", method, at, s, t * 1e6]
+                 for s, t in zip(by_s["pieces"], by_s[method], strict=True)]  # fmt: skip
+    axes[0][1].set_title("fused-lasso ball against m", fontsize=9)
+    axes[0][2].set_title(f"fused-lasso ball against s, m = {at:,}", fontsize=9)
+    for ax, label in zip(axes[0], ("m", "m", "pieces s of the result"), strict=True):
+        ax.set_xlabel(label, fontsize=8)
+        ax.set_ylabel("seconds", fontsize=8)
+        ax.grid(visible=True, color="0.92")
+        ax.legend(fontsize=7, frameon=False)
+    verdicts = judge(exponents, by_s, at)
+    results = {"elastic": elastic, "fused": by_m, "pieces": by_s, "exponents": exponents,
+               "lengths": lengths, "fused_lengths": fused_lengths, "at": at}  # fmt: skip
+    header = ["set", "how", "m", "pieces s", "µs"]
+    note = (
+        "standard normal vectors (elastic net), 20 noisy steps (fused lasso); one thread, float64"
+    )
+    notes = [note]
+    study.finish(TITLE, figure, header, rows, verdicts, results, notes)
+
+
+def elastic_net(lengths: tuple[int, ...]) -> Part:
+    """Seconds for one vector of each length."""
+    rng = np.random.default_rng(0)
+    found: Part = {}
+    for gamma in GAMMAS:
+        times = []
+        for m in lengths:
+            v = rng.standard_normal(m)
+            times.append(least(lambda v=v, g=gamma: project_elastic_net_ball(v, g, n_threads=1)))
+        found[f"gamma {gamma:g}"] = times
+    return found
+
+
+def stairs(m: int, steps: int = 20) -> Array:
+    """A noisy step function."""
+    rng = np.random.default_rng(m)
+    levels = 3.0 * rng.standard_normal(min(steps, m))
+    return levels[np.arange(m) * len(levels) // m] + 0.3 * rng.standard_normal(m)
+
+
+def fused_by_length(lengths: tuple[int, ...]) -> Part:
+    """Seconds on noisy steps of each length, by each road."""
+    found: Part = {"pieces": []}
+    for m in lengths:
+        v = stairs(m)
+        found["pieces"].append(pieces(project_fused_lasso_ball(v, 0.1, 0.1)))
+        for method in ("homotopy", "merge", "auto"):
+            seconds = least(
+                lambda v=v, how=method: project_fused_lasso_ball(v, 0.1, 0.1, method=how)
+            )
+            found.setdefault(method, []).append(seconds)
+    return found
+
+
+def fused_by_pieces(m: int, levels: tuple[float, ...]) -> Part:
+    """Seconds at one length, with ever less weight on the jumps: more and more pieces."""
+    v = stairs(m) / np.sqrt(2.0 * m)  # outside of all the balls
+    found: Part = {"pieces": [], "gamma2": []}
+    for gamma2 in levels:
+        count = pieces(project_fused_lasso_ball(v, 0.0, gamma2))
+        if found["pieces"] and count <= found["pieces"][-1]:
+            continue
+        found["pieces"].append(count)
+        found["gamma2"].append(gamma2)
+        for method in ("homotopy", "merge", "auto"):
+            seconds = least(
+                lambda g=gamma2, how=method: project_fused_lasso_ball(v, 0.0, g, method=how)
+            )
+            found.setdefault(method, []).append(seconds)
+    return found
+
+
+def pieces(u: Array) -> int:
+    """The number of constant pieces."""
+    return 1 + int(np.count_nonzero(np.diff(u)))
+
+
+def least(call: Callable[[], Any], seconds: float = 0.5, runs: int = 15) -> float:
+    """The least processor time of a call, after one that is not counted."""
+    call()
+    times: list[float] = []
+    while len(times) < runs and sum(times) < seconds:
+        begin = time.process_time()
+        call()
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+def slope(sizes: Any, times: Any) -> float:
+    """The exponent of growth."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def judge(exponents: dict[str, float], by_s: Part, at: int) -> list[Verdict]:
+    """What the appendix promises."""
+    s, homotopy = np.array(by_s["pieces"], dtype=float), np.array(by_s["homotopy"])
+    growth = slope(s[s >= 3], homotopy[s >= 3]) if (s >= 3).sum() > 1 else float("nan")
+    merge = by_s["merge"]
+    elastic = [exponents[f"elastic {gamma:g}"] for gamma in GAMMAS]
+    return [
+        Verdict(
+            "The projection onto the elastic-net ball takes linear time.",
+            max(elastic) < 1.1,
+            f"cost ∝ m^{min(elastic):.2f} to m^{max(elastic):.2f}",
+        ),
+        Verdict(
+            "The fused-lasso homotopy takes O(ms).",
+            exponents["fused homotopy"] < 1.25 and not growth > 1.1,
+            f"cost ∝ m^{exponents['fused homotopy']:.2f} on a given number of steps, and "
+            f"∝ s^{growth:.2f} at m = {at:,}; merging ∝ m^{exponents['fused merge']:.2f}, and "
+            f"{max(merge) / min(merge):.1f} times from the fewest to the most pieces",
+        ),
+    ]

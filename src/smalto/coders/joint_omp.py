@@ -1,0 +1,154 @@
+"""Simultaneous orthogonal matching pursuit: the signals of a group share their atoms."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array, Rows, check_integer, check_number
+from smalto.coders.base import Chunk, Coder, Codes, Solver
+from smalto.kernels.active import make_active_set
+from smalto.kernels.groups import padded
+from smalto.kernels.joint_omp import joint_omp_groups
+from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64
+
+
+@dataclass(frozen=True)
+class JointOMP:
+    """``min_A ½‖X − AD‖²  s.t. at most `nonzeros` atoms in use``, or until an error, greedily.
+
+    The rows of X are the signals of a group (``groups`` of ``encode`` and ``learn``) and share one
+    set of atoms; each has its own coefficients. Simultaneous orthogonal matching pursuit: one atom
+    joins at a time, and all coefficients are fitted anew. A heuristic for an NP-hard problem, exact
+    for orthogonal atoms. As a cost it counts the fit. For groups of one signal this is `OMP`.
+
+    Parameters
+    ----------
+    nonzeros : int, optional
+        How many atoms a group may use. More than there are atoms or features is as good as that
+        many, and is said so.
+    eps : float, optional
+        Stop where the mean over the group of the signals' squared errors is at most this:
+        ``‖X − AD‖² ≤ eps · (rows of X)``. With both limits, the one that is met first stops.
+    look_ahead : bool, default True
+        Which atom joins: the one with which the group's error, all coefficients fitted anew, is
+        smallest, or the one whose normalised correlations with the residuals have the largest
+        ℓ2 norm over the group (the textbook's).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import encode
+    >>> from smalto.coders import JointOMP
+    >>> X = np.array([[3.0, -1.0, 2.0], [1.0, -4.0, 2.0], [0.5, 0.0, 0.0]])
+    >>> encode(X, np.eye(3), JointOMP(nonzeros=1), groups=["a", "a", "b"]).toarray()
+    array([[ 0. , -1. ,  0. ],
+           [ 0. , -4. ,  0. ],
+           [ 0.5,  0. ,  0. ]])
+    """
+
+    nonzeros: int | None = None
+    eps: float | None = None
+    look_ahead: bool = True
+
+    def __post_init__(self) -> None:
+        if self.nonzeros is None and self.eps is None:
+            message = "JointOMP needs a limit: give nonzeros, eps or both"
+            raise ValueError(message)
+        if self.nonzeros is not None:
+            check_integer("nonzeros", self.nonzeros, low=0)
+        if self.eps is not None and not np.isfinite(check_number("eps", self.eps, low=0)):
+            message = f"eps must be finite, got {self.eps}"
+            raise ValueError(message)
+
+    @property
+    def shares(self) -> str:
+        """What the signals of a group have in common."""
+        return "atoms"
+
+    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> JointOMP:
+        """This problem with no more nonzeros than there are atoms or features."""
+        if self.nonzeros is None or self.nonzeros <= min(D.shape):
+            return self
+        message = (
+            f"nonzeros={self.nonzeros} is more than the {D.shape[0]} atoms of {D.shape[1]} features "
+            f"allow: {min(D.shape)} is used"
+        )
+        warnings.warn(message, UserWarning, stacklevel=3)
+        return replace(self, nonzeros=min(D.shape))
+
+    def fixed(self) -> JointOMP:
+        """This problem: nothing in it is decided again."""
+        return self
+
+    def matching(self, other: Coder) -> Coder:
+        """This problem: nothing in it is undecided."""
+        return self
+
+    def solver(self, G: Array) -> Solver:
+        """How to code over a dictionary with Gram matrix G."""
+        limit = len(G) if self.nonzeros is None else int(self.nonzeros)
+        eps = 0.0 if self.eps is None else float(self.eps)
+        look_ahead = bool(self.look_ahead)
+        tolerance = DEPENDENT_32 if G.dtype == np.float32 else DEPENDENT_64
+        norms = np.diagonal(G)
+        own = np.where(norms > 0, norms, np.inf).astype(G.dtype)
+        least = (tolerance * own).astype(G.dtype)
+        flat = G.reshape(-1)
+
+        def solve(chunk: Chunk) -> Codes:
+            """Run the kernel over all groups, with more room whenever it asks for it."""
+            Q, groups = chunk.Q, all_together(chunk)
+            n, width = Q.shape
+            most = int(np.diff(groups).max(initial=0))
+            room = min(32, max(limit, 1), width)
+            indptr = np.zeros(n + 1, np.int64)
+            indices = np.empty(n * room, np.int32)
+            values = np.empty(indices.size, Q.dtype)
+            c = np.empty(most * width, Q.dtype)
+            left, score = np.empty((2, width), Q.dtype)
+            group = 0
+            while True:
+                work, atoms = make_active_set(room)
+                y, by = np.empty(room * padded(most)), np.empty(most + room, Q.dtype)
+                order = np.empty(room, np.int64)
+                group = joint_omp_groups(
+                    flat, Q, groups, group, chunk.norms, limit, eps, look_ahead, own, least, work,
+                    atoms, c, left, score, y, by, order, tolerance, indptr, indices, values,
+                    chunk.rounds,
+                )  # fmt: skip
+                if group == len(groups) - 1:
+                    return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
+                first, last = groups[group], groups[group + 1]
+                needed = indptr[first] + (last - first) * room
+                if needed > indices.size:
+                    indices, values = with_room((indices, values), int(needed))
+                else:
+                    room = min(2 * room, width)
+
+        return solve
+
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
+        """Zero for each row of codes."""
+        return np.zeros(codes.shape[0])
+
+    def promised(self) -> Any:
+        """The bound on a group's mean error, where no number of atoms stands before it."""
+        return self.eps if self.nonzeros is None else None
+
+
+def all_together(chunk: Chunk) -> Array:
+    """The groups of a chunk; all of its signals are one where nothing is said."""
+    if chunk.groups is not None:
+        return chunk.groups
+    return np.array([0, len(chunk.Q)], np.int64)
+
+
+def with_room(arrays: tuple[Array, Array], needed: int) -> tuple[Array, Array]:
+    """The same arrays with room for at least so many entries, and more than they have."""
+    more = max(needed, 2 * arrays[0].size) - arrays[0].size
+    first, second = (np.concatenate([array, np.empty(more, array.dtype)]) for array in arrays)
+    return first, second

@@ -1,0 +1,388 @@
+"""`NMF`: non-negative matrix factorization and non-negative sparse coding."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import randomized_svd
+
+from smalto.checks import Array, Rows, check_finite, check_number
+from smalto.coders.base import Coder, check_coder
+from smalto.coders.encoding import ROWS_AT_ONCE, code_rows, mean_cost, prepare
+from smalto.coders.lasso import Lasso
+from smalto.coders.signals import Missing, as_signals, blocks, in_groups
+from smalto.constraints import (
+    Constraint,
+    ElasticNetBall,
+    FusedLassoBall,
+    L2Ball,
+    check_constraint,
+)
+from smalto.estimators.base import all_or_nothing
+from smalto.estimators.dictionary_learning import DictionaryLearning
+from smalto.learning.alternating import alternate, stages
+from smalto.learning.begin import as_seed, begin, sample_size
+from smalto.learning.feed import as_data
+from smalto.learning.halves import is_free
+from smalto.learning.interrupts import deferred_interrupt
+from smalto.learning.learner import Learner
+from smalto.learning.limits import Limits, schedule
+from smalto.learning.loop import Callback, check_validation, close_all, learn
+from smalto.learning.online import Online
+from smalto.learning.reorder import by_energy, reorder
+from smalto.learning.replacement import Replacement
+from smalto.learning.state import Record, State
+from smalto.threads import resolve_threads, single_threaded_blas
+
+EPOCHS = 200
+FIRST_EPOCHS = 2  # by the learner, before codes and atoms take turns
+_STARTS = ("samples", "random", "nndsvd", "nndsvda")
+
+
+class NMF(DictionaryLearning):
+    """Non-negative matrix factorization: ``min ½‖X − C D‖² + lam Σ C`` over C ≥ 0 and D ≥ 0.
+
+    Each sample x (a row of X, with no negative entry) becomes a sum of parts (rows of D) that
+    only add, never cancel. With ``lam`` above 0 this is non-negative sparse coding (Section 5.3
+    of the paper): few parts per sample. Atoms have norm at most 1, which at ``lam=0`` is no
+    restriction. `transform` solves for the codes of new samples exactly, each on its own.
+
+    Parameters
+    ----------
+    n_components : int
+        Number k of atoms.
+    lam : float, default 0
+        Weight of the ℓ1 norm of the codes, never rescaled. The paper has 1/√m for samples of
+        norm 1.
+    init : {"samples", "random", "nndsvd", "nndsvda"} or array (k, m), default "samples"
+        The first atoms: distinct random samples; random numbers; the non-negative parts of the
+        singular vectors, with true zeros (which stay zero) or with zeros filled by the mean.
+    coder : coder, optional
+        Another problem for the codes, instead of ``Lasso(lam, positive=True)``.
+    constraint : constraint, default ``L2Ball(positive=True)``
+        The set in which each atom lives, such as ``FusedLassoBall(0.1, 0.1, positive=True)``.
+        It takes a ``lam`` above 0 to mean much: else a short atom of any shape lies in the set,
+        and long codes cost nothing.
+    learner : learner, optional
+        By default `fit` alternates between codes and atoms, with all codes in memory, to high
+        accuracy: for data that can be read many times over. With a learner such as ``Online()``
+        it passes over the data as `DictionaryLearning` does. Streams (`partial_fit`) are always
+        learned from by a learner, ``Online()`` by default.
+    n_epochs : int, optional
+        Passes over all of the data, at most: 200 by default, 1 with a learner.
+    tol : float, default 1e-3
+        End earlier when ten passes have lowered the cost by less than this share of it. A
+        learner does not look at it.
+    max_seconds : float, optional
+        End after so many seconds of learning.
+    replacement : Replacement, optional
+        When a learner replaces atoms that are unused or duplicates.
+    callbacks : tuple or list of callables
+        Each is called after every update as ``callback(state, record)``; a true result ends
+        `fit`.
+    n_threads : int, optional
+        Threads to use; every available core by default. The result does not depend on it.
+    random_state : int, Generator or RandomState, optional
+        Decides the first atoms and the order of the samples.
+    sparse_output : bool, default False
+        Let `transform` return a SciPy CSR array instead of a dense array.
+    missing : {None, "nan"}
+        "nan" if NaN in the data means that an entry is missing; then a learner learns.
+
+    Attributes
+    ----------
+    components_ : array (k, m)
+        The atoms, non-negative; after `fit` those that carry most come first.
+    reconstruction_err_ : float
+        ``‖X − C D‖`` (Frobenius) of the data given to `fit`.
+    coder_, state_, history_, n_iter_, stopped_, n_features_in_, feature_names_in_
+        As in `DictionaryLearning`; ``stopped_`` may also be "tol".
+
+    See Also
+    --------
+    DictionaryLearning : atoms and codes of either sign.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import NMF
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((200, 3)) @ rng.random((3, 20))
+    >>> model = NMF(3, tol=1e-6, random_state=0)
+    >>> C = model.fit_transform(X)
+    >>> bool(np.abs(X - C @ model.components_).max() < 1e-2), bool(C.min() >= 0)
+    (True, True)
+
+    Smooth, sparse, non-negative parts are one line:
+
+    >>> from smalto.constraints import FusedLassoBall
+    >>> smooth = NMF(3, lam=0.1, constraint=FusedLassoBall(0.1, 0.1, positive=True), random_state=0)
+    >>> smooth.fit(X).components_.shape
+    (3, 20)
+    """
+
+    max_steps = None  # settings of `DictionaryLearning` that this one does not have
+    continuation = None
+
+    def __init__(
+        self,
+        n_components: int,
+        *,
+        lam: float = 0.0,
+        init: Literal["samples", "random", "nndsvd", "nndsvda"] | Any = "samples",
+        coder: Coder | None = None,
+        constraint: Constraint | None = None,
+        learner: Learner | None = None,
+        n_epochs: int | None = None,
+        tol: float = 1e-3,
+        max_seconds: float | None = None,
+        replacement: Replacement | None = None,
+        callbacks: Sequence[Callback] = (),
+        n_threads: int | None = None,
+        random_state: Any = None,
+        sparse_output: bool = False,
+        missing: Missing = None,
+    ) -> None:
+        self.n_components = n_components
+        self.lam = lam
+        self.init = init
+        self.coder = coder
+        self.constraint = constraint
+        self.learner = learner
+        self.n_epochs = n_epochs
+        self.tol = tol
+        self.max_seconds = max_seconds
+        self.replacement = replacement
+        self.callbacks = callbacks
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.sparse_output = sparse_output
+        self.missing = missing
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        mask: Any = None,
+        groups: Any = None,
+        validation: Any = None,
+        validation_groups: Any = None,
+        validate_every: int | Sequence[int] | None = None,
+    ) -> Self:
+        """Factorise X, afresh.
+
+        Parameters
+        ----------
+        X : array, memory map, CSR array or data frame (n, m)
+            Samples, one per row, without negative entries. float32 is learned from in float32,
+            everything else in float64.
+        y : ignored
+        sample_weight, mask, groups : optional
+            As for `DictionaryLearning`; where there are any, a learner learns.
+        validation : array or CSR array, optional
+            Held-out samples whose mean cost is recorded in ``history_`` now and then.
+        validation_groups : array, optional
+            The groups of held-out samples.
+        validate_every : int or sequence of int, optional
+            At every so many updates, or after these; by default ever more rarely.
+
+        Returns
+        -------
+        self
+        """
+        self._check_settings()
+        problem = self._problem()
+        about = (sample_weight, mask, groups, self.missing, self.learner)
+        plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
+        if plain and isinstance(problem[0], Lasso) and problem[0].weights is None:
+            with all_or_nothing(self):
+                squares = self._alternate(X, problem, validation, validate_every)
+        else:
+            super().fit(
+                X, sample_weight=sample_weight, mask=mask, groups=groups, validation=validation,
+                validation_groups=validation_groups, validate_every=validate_every,
+            )  # fmt: skip
+            squares = self._squared_error(X, mask, groups)
+        self.reconstruction_err_ = math.sqrt(squares)
+        reorder(self.state_, by_energy(self.state_))
+        self.components_ = self.state_.feasible_D()
+        return self
+
+    def _alternate(
+        self,
+        X: Any,
+        problem: tuple[Coder, Constraint, Learner],
+        validation: Any,
+        validate_every: Any,
+    ) -> float:
+        """Learn from data that can be read again and again; the squared error at the end."""
+        threads = resolve_threads(self.n_threads)
+        X = self._rows(X, reset=True)
+        data = as_data(X, None, None, None, None, problem[0])
+        held_out = None
+        if validation is not None:
+            held_out = check_validation(validation, data, None, None, problem[0])
+        is_due = schedule(validate_every)
+        n_epochs = self.n_epochs
+        if n_epochs is None and self.max_seconds is None:
+            n_epochs = EPOCHS
+        limits = Limits.of(n_epochs, None, self.max_seconds)
+
+        def measure(state: State) -> float | None:
+            if held_out is None or not is_due(state.step):
+                return None
+            return mean_cost(held_out, state.D, state.coder, threads)
+
+        sketches = self._sketches_help(X, *problem)
+        with single_threaded_blas(), deferred_interrupt() as interrupted:
+            if sketches:
+                history: list[Record] = []
+                state = begin(
+                    data.beginning(sample_size(self.n_components)), self.n_components, *problem,
+                    self._first_atoms(X), self.random_state, threads,
+                )  # fmt: skip
+            else:
+                epochs = min(FIRST_EPOCHS, limits.epochs)
+                result = learn(
+                    X, self.n_components, *problem, init=self._first_atoms(X),
+                    n_epochs=int(epochs), max_seconds=self.max_seconds, validation=validation,
+                    validate_every=validate_every, replacement=self.replacement,
+                    callbacks=self.callbacks, n_threads=threads, random_state=self.random_state,
+                )  # fmt: skip
+                state, history = result.state, result.history
+                self.stopped_ = result.stopped
+                if result.stopped != "epochs" or limits.reached(state) is not None:
+                    self._set_result(state, history, X)
+                    return self._squared_error(X, None, None)
+            self.stopped_, more, squares = alternate(
+                state, X, limits, self.tol, list(self.callbacks), measure, interrupted, threads,
+                sketches=sketches,
+            )  # fmt: skip
+        close_all(self.callbacks)
+        self._set_result(state, history + more, X)
+        return squares
+
+    def _sketches_help(
+        self, X: Rows, coder: Coder, constraint: Constraint, learner: Learner
+    ) -> bool:
+        """Whether to begin with few samples, again and again, or with the learner.
+
+        Sparse codes are known exactly at once, so that a first pass by the learner gains most;
+        dense ones take many iterations, and so do atoms with many entries.
+        """
+        sizes = stages(self.n_components, X.shape[1], X.shape[0], constraint)
+        return is_free(coder, constraint) or any(m < X.shape[1] for _, m in sizes)
+
+    def _squared_error(self, X: Any, mask: Any, groups: Any) -> float:
+        """``Σ ‖x − αD‖²`` over the rows of X, with codes of their own, where x is known."""
+        signals = as_signals("X", self._rows(X, reset=False), mask, self.missing)
+        signals, _ = in_groups(signals, groups, self.coder_)
+        threads = resolve_threads(self.n_threads)
+        total = 0.0
+        with single_threaded_blas():
+            prepared = prepare(self.components_, self.coder_, threads)
+            for rows in blocks(len(signals), ROWS_AT_ONCE, signals.groups):
+                coded = code_rows(signals.part(rows), prepared, None, threads)
+                total += 2.0 * float(coded.fit.sum())
+        return total
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+    def _problem(self) -> tuple[Coder, Constraint, Learner]:
+        lam = check_number("lam", self.lam, low=0)
+        coder = Lasso(lam, positive=True) if self.coder is None else check_coder(self.coder)
+        constraint: Constraint = L2Ball(positive=True)
+        if self.constraint is not None:
+            constraint = check_constraint(self.constraint)
+        if self.coder is not None and lam > 0:
+            message = f"lam={lam:g} and coder exclude each other: give lam to the coder"
+            raise ValueError(message)
+        # What does not say whether it is positive (a simplex, a user's own) is believed to be.
+        for name, part in (("coder", coder), ("constraint", constraint)):
+            if not getattr(part, "positive", name == "constraint"):
+                message = (
+                    f"NMF needs a non-negative {name}, such as one with positive=True, got {part}"
+                )
+                raise ValueError(message)
+        return coder, constraint, Online() if self.learner is None else self.learner
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if isinstance(self.constraint, ElasticNetBall | FusedLassoBall) and (
+            self.coder is None and not self.lam
+        ):
+            message = (
+                f"with lam=0 {self.constraint} does not shape the atoms: short ones of any shape "
+                f"are in it, and long codes cost nothing. Give a lam above 0"
+            )
+            warnings.warn(message, UserWarning, stacklevel=4)
+        check_number("tol", self.tol, low=0)
+        if isinstance(self.init, str) and self.init not in _STARTS:
+            message = f"init must be an array or one of {', '.join(_STARTS)}, got {self.init!r}"
+            raise ValueError(message)
+
+    def _rows(self, X: Any, *, reset: bool) -> Rows:
+        X = super()._rows(X, reset=reset)
+        _refuse_negative(X)
+        return X
+
+    def _first_atoms(self, X: Rows) -> Any:
+        if not isinstance(self.init, str):
+            if self.init is not None:
+                _refuse_negative(np.asarray(self.init), "init")
+            return self.init
+        if self.init == "samples":
+            return None
+        check_finite("X", X)
+        rng = np.random.RandomState(as_seed(self.random_state) % (1 << 32))
+        if self.init == "random":
+            return rng.uniform(size=(self.n_components, X.shape[1])) * float(X.mean())
+        return nndsvd(X, self.n_components, rng, fill=self.init == "nndsvda")
+
+
+def nndsvd(X: Rows, n_components: int, rng: np.random.RandomState, *, fill: bool) -> Array:
+    """Non-negative atoms (k, m) from the leading singular vectors (Boutsidis, Gallopoulos 2008).
+
+    Each singular pair is split into its positive and its negative part, and the one that says
+    more is kept. With ``fill`` zeros become the mean of X, because a zero would stay zero.
+    """
+    if n_components > min(X.shape):
+        message = (
+            f"init by singular vectors gives at most {min(X.shape)} atoms for X of shape {X.shape},"
+            f" asked for are {n_components}: use init='samples' or 'random'"
+        )
+        raise ValueError(message)
+    X = X if X.dtype == np.float32 else X.astype(np.float64)
+    U, s, V = randomized_svd(X, n_components, random_state=rng)
+    atoms = np.empty_like(V)
+    for j, (u, v) in enumerate(zip(U.T, V, strict=True)):
+        sides = [(np.maximum(sign * u, 0), np.maximum(sign * v, 0)) for sign in (1, -1)]
+        weights = [float(np.linalg.norm(a) * np.linalg.norm(b)) for a, b in sides]
+        part, weight = sides[int(np.argmax(weights))][1], max(weights)
+        norm = float(np.linalg.norm(part))
+        atoms[j] = part * (math.sqrt(s[j] * weight) / norm if norm > 0 else 0.0)
+    if fill:
+        atoms[atoms <= 0] = float(X.mean())
+    return np.asarray(atoms)
+
+
+def _refuse_negative(X: Rows, name: str | None = None) -> None:
+    """Refuse negative entries, with how many there are."""
+    data = X.data if sparse.issparse(X) else X
+    smallest = np.fmin.reduce(data, axis=None, initial=0.0)  # which NaN does not hide
+    if not smallest < 0:
+        return
+    count = int(np.count_nonzero(data < 0))
+    where = f"{name} of NMF" if name else "data passed to NMF"
+    message = f"Negative values in {where}: {count} of them, the smallest is {smallest:g}"
+    raise ValueError(message)

@@ -1,0 +1,180 @@
+"""One pair of sparse vectors that approximate a cross-product ``YᵀX``, which is never formed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.coders.base import PADDING, Chunk, Coder
+from smalto.constraints import Adaptive, Constraint, project_checked
+from smalto.learning.step import is_power_of_two
+
+_SETTLE = 64  # iterations after which λ and the set are what they are: then the cost only falls
+_KERNEL = 2048  # samples up to which an n by n matrix is worth having for the start
+_START = 64  # steps of the power method: the start need not be accurate
+_SAMPLE = 2048  # columns from which a coder decides what it leaves open
+
+
+@dataclass(frozen=True)
+class Side:
+    """The columns of one block of variables, with what has been explained taken out.
+
+    ``Z = (I − TTᵀ) X`` for an orthonormal T (n, r): only products with it are computed.
+    """
+
+    X: Array
+    T: Array
+
+    def rest(self, a: Array) -> Array:
+        """``(I − TTᵀ) a``."""
+        return np.asarray(a - self.T @ (self.T.T @ a))
+
+    def score(self, weights: Array) -> Array:
+        """``Z w``; columns without a weight are not read."""
+        used = np.flatnonzero(weights)
+        few = 4 * len(used) < len(weights)
+        return self.rest(self.X[:, used] @ weights[used] if few else self.X @ weights)
+
+    def correlate(self, a: Array) -> Array:
+        """``Zᵀ a``."""
+        return self.X.T @ self.rest(a)
+
+    def moment(self) -> Callable[[Array], Array]:
+        """The map ``a ↦ Z Zᵀ a``, as a matrix where that is small."""
+        n, p = self.X.shape
+        if n < p and n <= _KERNEL:
+            K = self.X @ self.X.T
+            return lambda a: self.rest(K @ self.rest(a))
+        return lambda a: self.score(self.correlate(a))
+
+    def without(self, score: Array) -> Side:
+        """This side with one more direction taken out."""
+        rest = self.rest(self.rest(score))  # twice is enough to be orthogonal to rounding
+        norm = float(np.linalg.norm(rest))
+        # What is left of a score that was explained already is rounding, not a direction.
+        if norm <= 1e-6 * float(np.linalg.norm(score)):
+            return self
+        return Side(self.X, np.column_stack([self.T, rest / norm]))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A solution of `find_pair`: weights of the coded side and of the ordered one."""
+
+    u: Array
+    v: Array
+    lam: float | None
+    n_iter: int
+    converged: bool
+
+
+# From correlations c = Zₓᵀ Zᵧ v (p,), ‖v‖², the atom v itself and the iteration: u and λ.
+Codes: TypeAlias = Callable[[Array, float, Array, int], "tuple[Array, float | None]"]
+
+
+def find_pair(
+    coded: Side, ordered: Side, codes: Codes, constraint: Constraint, max_iter: int, tol: float
+) -> Pair:
+    """``min_{u,v} ½‖ZᵧᵀZₓ − v uᵀ‖² + ψ(u)`` with v in a convex set, by alternating minimisation.
+
+    It is dictionary learning with one atom v whose samples are the columns of ZᵧᵀZₓ; an
+    iteration costs two products with each of the blocks.
+    """
+    v = _leading(coded, ordered)
+    if isinstance(constraint, Adaptive):
+        constraint = constraint.begun(v[None])
+    v = _on_the_better_side(v, coded, ordered, codes, constraint)
+    u, lam, norm = np.zeros(coded.X.shape[1], v.dtype), None, 0.0
+    for iteration in range(1, max_iter + 1):
+        square = float(v @ v)
+        if square > 0:
+            u, lam = codes(coded.correlate(ordered.score(v)), square, v, iteration)
+        norm = float(u @ u)
+        if not square > 0 or not norm > 0:
+            return Pair(np.zeros_like(u), np.zeros_like(v), lam, iteration, True)
+        if isinstance(constraint, Adaptive) and iteration < _SETTLE:
+            constraint = constraint.adapted(v[None])
+        before, v = v, ordered.correlate(coded.score(u)) / v.dtype.type(norm)
+        project_checked(constraint, v)
+        if float(np.linalg.norm(v - before)) <= tol * float(np.linalg.norm(v)):
+            return Pair(u, v, lam, iteration, True)
+    return Pair(u, v, lam, max_iter, False)
+
+
+def keep_largest(count: int) -> Codes:
+    """Codes of a lasso whose λ leaves ``count`` columns (fewer only where some are tied)."""
+    held: list[float] = []
+
+    def codes(c: Array, square: float, v: Array, iteration: int) -> tuple[Array, float | None]:
+        size = np.abs(c)
+        if iteration <= _SETTLE or not held:
+            rest = len(size) - count
+            held[:] = [float(np.partition(size, rest - 1)[rest - 1]) if rest else 0.0]
+        lam = held[0]
+        u = np.copysign(np.maximum(size - c.dtype.type(lam), 0), c) / c.dtype.type(square)
+        return u, lam
+
+    return codes
+
+
+def codes_of(coder: Coder, coded: Side, ordered: Side) -> Codes:
+    """Codes by any coder: the columns of ZᵧᵀZₓ are its signals, v its dictionary."""
+    columns = coded.rest(coded.X)
+    p = columns.shape[1]
+    chosen = np.unique(np.linspace(0, p - 1, min(p, _SAMPLE)).astype(np.intp))
+    sample = np.ascontiguousarray(ordered.correlate(columns[:, chosen]).T)
+    moment = ordered.moment()
+    norms = np.einsum("ij,ij->j", columns, moment(columns)).astype(np.float64)
+    held = [coder]
+
+    def codes(c: Array, square: float, v: Array, iteration: int) -> tuple[Array, float | None]:
+        if iteration <= _SETTLE and is_power_of_two(iteration):
+            held[0] = coder.resolve(sample, np.ascontiguousarray(v[None]), 1)
+        G, Q = np.zeros((PADDING, PADDING), c.dtype), np.zeros((p, PADDING), c.dtype)
+        G[0, 0], Q[:, 0] = square, c
+        chunk = Chunk(Q, norms, np.zeros(p, np.int32))
+        solution = held[0].solver(G)(chunk).as_csr(PADDING)
+        return solution[:, [0]].toarray().reshape(-1), getattr(held[0], "lam", None)
+
+    return codes
+
+
+def _leading(coded: Side, ordered: Side) -> Array:
+    """About the first right singular vector of ZₓᵀZᵧ, always from the same start.
+
+    Zero where nothing but rounding is left of one of the sides.
+    """
+    near, far = ordered.moment(), coded.moment()
+    a = np.random.default_rng(0).standard_normal(len(coded.X)).astype(coded.X.dtype)
+    for _ in range(_START):
+        a = far(near(a))
+        norm = a.dtype.type(np.linalg.norm(a))
+        if not norm > 0:
+            break
+        a /= norm
+    v = ordered.correlate(a)
+    rounding = 100 * float(np.finfo(v.dtype).eps)
+    for side, image in ((coded, coded.correlate(a)), (ordered, v)):
+        if not np.linalg.norm(image) > rounding * np.linalg.norm(side.X):
+            return np.zeros_like(v)
+    return np.asarray(v / v.dtype.type(np.linalg.norm(v)))
+
+
+def _on_the_better_side(
+    v: Array, coded: Side, ordered: Side, codes: Codes, constraint: Constraint
+) -> Array:
+    """The start v or −v, projected: it matters where signs are asked for."""
+    best, largest = np.zeros_like(v), -1.0
+    for start in (v.copy(), -v):
+        project_checked(constraint, start)
+        square, size = float(start @ start), 0.0
+        if square > 0:
+            u, _ = codes(coded.correlate(ordered.score(start)), square, start, 1)
+            size = square * float(u @ u)
+        if size > largest * (1 + 1e-6):
+            best, largest = start, size
+    return best

@@ -1,0 +1,339 @@
+"""`SparseCCA`: what a few columns of X have to do with a stretch of the columns of Y."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    TransformerMixin,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from smalto.checks import (
+    Array,
+    check_finite,
+    check_integer,
+    check_kind,
+    check_number,
+    float_dtype,
+)
+from smalto.coders.base import Coder, check_coder
+from smalto.constraints import Constraint, FusedLassoBall, check_constraint
+from smalto.estimators.base import all_or_nothing
+from smalto.estimators.rank_one import Pair, Side, codes_of, find_pair, keep_largest
+from smalto.threads import single_threaded_blas
+
+
+class SparseCCA(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    MultiOutputMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Sparse CCA: ``min_{u,v} ½‖YᵀX − v uᵀ‖² + λ‖u‖₁`` with v in a fused-lasso set.
+
+    ``‖v‖₂² + gamma1 ‖v‖₁ + gamma2 Σ|v_i − v_(i−1)| ≤ 1`` (Section 6.3 of the paper, with the
+    ℓ1 norm of u, and covariances within each block treated as diagonal). X and Y are two
+    blocks of variables of the same samples, such as gene expressions and copy numbers along
+    a chromosome: a few columns of X are found (u) that go with stretches of neighbouring
+    columns of Y (v). Solved by alternating minimisation from the leading singular vectors;
+    YᵀX is never formed.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+        Number of pairs. Before each further pair, what the scores ``Xu`` and ``Yv`` of those
+        found explain is taken out of X and of Y.
+    nonzeros_x : int, default 25
+        How many columns of X get a weight: λ is chosen so. Fewer do only where columns are
+        tied, or where λ had to be held for the iteration to end (after 64 of them).
+    gamma1 : float, default 1
+        The larger, the fewer columns of Y get a weight.
+    gamma2 : float, default 1
+        The larger, the fewer the jumps between the weights of neighbours.
+    ordered : {"y", "x"}
+        The block whose columns have an order, and whose weights live in the set. With "x" the
+        two change roles, and ``nonzeros_y`` says how many columns of Y get a weight.
+    nonzeros_y : int, optional
+        For ``ordered="x"``; as many as ``nonzeros_x`` if it is not given.
+    coder : coder, optional
+        Any other penalty for the unordered block, such as ``Lasso(lam, positive=True)``,
+        instead of a number of nonzeros. Its signals are the columns of YᵀX.
+    constraint : constraint, optional
+        Any other set for the ordered block, instead of that of gamma1 and gamma2.
+    scale : bool, default True
+        Divide each column by its standard deviation. Columns are centred in any case.
+    max_iter : int, default 500
+        Iterations for each pair, at most.
+    tol : float, default 1e-6
+        A pair is done when v changes by this share of its norm, or less.
+
+    Attributes
+    ----------
+    x_weights_ : array (p, n_components)
+        The vectors u, of norm 1, for columns that are centred and scaled.
+    y_weights_ : array (q, n_components)
+        The vectors v, of norm 1. Their largest weight is positive, unless a sign is asked for.
+    correlations_ : array (n_components,)
+        Correlation of ``Xu`` with ``Yv`` over the samples of `fit`.
+    lam_ : array (n_components,)
+        The λ reached, in units of YᵀX; NaN for coders that have none.
+    x_mean_, x_scale_, y_mean_, y_scale_ : arrays
+        What columns are centred and scaled with. The scale of a constant column is 1: it
+        becomes zero, and its weight is zero.
+    n_iter_ : int
+        Iterations that the slowest pair took.
+    n_features_in_ : int
+        Number p of columns of X.
+    feature_names_in_ : array (p,)
+        Names of the columns of X, if it had any, all strings.
+
+    See Also
+    --------
+    sklearn.cross_decomposition.CCA : dense weights, for more samples than columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto.estimators import SparseCCA
+    >>> rng = np.random.default_rng(2)
+    >>> X, Y, hidden = *rng.standard_normal((2, 100, 40)), rng.standard_normal((100, 1))
+    >>> X[:, 3:6] += 2 * hidden  # a few columns of X ...
+    >>> Y[:, 10:15] += 2 * hidden  # ... go with a stretch of Y
+    >>> model = SparseCCA(nonzeros_x=3).fit(X, Y)
+    >>> np.flatnonzero(model.x_weights_)
+    array([3, 4, 5])
+    >>> np.flatnonzero(model.y_weights_)
+    array([10, 11, 12, 13, 14])
+    >>> model.score(X, Y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        nonzeros_x: int = 25,
+        gamma1: float = 1.0,
+        gamma2: float = 1.0,
+        ordered: Literal["y", "x"] = "y",
+        nonzeros_y: int | None = None,
+        coder: Coder | None = None,
+        constraint: Constraint | None = None,
+        scale: bool = True,
+        max_iter: int = 500,
+        tol: float = 1e-6,
+    ) -> None:
+        self.n_components = n_components
+        self.nonzeros_x = nonzeros_x
+        self.gamma1 = gamma1
+        self.gamma2 = gamma2
+        self.ordered = ordered
+        self.nonzeros_y = nonzeros_y
+        self.coder = coder
+        self.constraint = constraint
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find pairs of weights.
+
+        Parameters
+        ----------
+        X : array or data frame (n, p)
+            One block of variables, one sample per row. float32 is computed with in float32,
+            everything else in float64.
+        y : array or data frame (n, q) or (n,)
+            The other block, of the same samples.
+
+        Returns
+        -------
+        self
+        """
+        count, constraint = self._check_settings()
+        with all_or_nothing(self):
+            X, Y = self._blocks(X, y, reset=True)
+            self._fit(X, Y, count, constraint)
+        return self
+
+    def _fit(self, X: Array, Y: Array, count: int, constraint: Constraint) -> None:
+        self.x_mean_, self.x_scale_ = _moments("X", X, self.scale)
+        self.y_mean_, self.y_scale_ = _moments("y", Y, self.scale)
+        X, Y = (X - self.x_mean_) / self.x_scale_, (Y - self.y_mean_) / self.y_scale_
+        swapped = self.ordered == "x"
+        blocks = (Y, X) if swapped else (X, Y)
+        if self.coder is None and count > blocks[0].shape[1]:
+            name, block = ("nonzeros_y", "y") if swapped else ("nonzeros_x", "X")
+            message = (
+                f"{name}={count} is more than {block} has columns, n_features={blocks[0].shape[1]}"
+            )
+            raise ValueError(message)
+        nothing = np.zeros((len(X), 0), X.dtype)
+        coded, ordered = (Side(block, nothing) for block in blocks)
+        pairs: list[Pair] = []
+        with single_threaded_blas():
+            for _ in range(self.n_components):
+                if self.coder is None:
+                    codes = keep_largest(count)
+                else:
+                    codes = codes_of(self.coder, coded, ordered)
+                pair = find_pair(coded, ordered, codes, constraint, self.max_iter, self.tol)
+                pairs.append(pair)
+                coded = coded.without(coded.X @ pair.u)
+                ordered = ordered.without(ordered.X @ pair.v)
+        self._warn(pairs)
+        signed = [_signed(pair.u, pair.v) for pair in pairs]
+        u, v = (np.column_stack([pair[i] for pair in signed]) for i in (0, 1))
+        self.x_weights_, self.y_weights_ = (v, u) if swapped else (u, v)
+        self.lam_ = np.array([np.nan if pair.lam is None else pair.lam for pair in pairs])
+        self.n_iter_ = max(pair.n_iter for pair in pairs)
+        self.correlations_ = _correlations(X @ self.x_weights_, Y @ self.y_weights_)
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Scores ``Xu`` of the samples, and ``Yv`` where y is given.
+
+        (``fit_transform(X, y)`` returns those of X alone, as a pipeline wants it.)
+
+        Parameters
+        ----------
+        X : array or data frame (n, p)
+        y : array or data frame (n, q), optional
+
+        Returns
+        -------
+        array (n, n_components), or a pair of such arrays
+        """
+        check_is_fitted(self, "x_weights_")
+        if y is None:
+            X = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False)
+            check_finite("X", X)
+            return self._scores(X, "x")
+        X, Y = self._blocks(X, y, reset=False)
+        return self._scores(X, "x"), self._scores(Y, "y")
+
+    def score(self, X: Any, y: Any) -> float:
+        """Mean over the pairs of the correlation of ``Xu`` with ``Yv``; 0 where one is constant."""
+        scores = self.transform(X, y)
+        if len(scores[0]) < 2:
+            message = f"a correlation takes two samples or more, got {len(scores[0])} sample"
+            raise ValueError(message)
+        return float(np.mean(_correlations(*scores)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.x_weights_.shape[1])
+
+    def _blocks(self, X: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
+        """Both blocks, checked, in one precision: that of X."""
+        if y is None:
+            message = "SparseCCA requires y to be passed, but the target y is None"
+            raise ValueError(message)
+        least = 2 if reset else 1
+        settings = {"dtype": "numeric", "ensure_all_finite": False}
+        X = validate_data(self, X, reset=reset, ensure_min_samples=least, **settings)
+        Y = check_array(y, ensure_2d=False, input_name="y", **settings)
+        Y = Y[:, None] if Y.ndim == 1 else Y
+        if len(X) != len(Y):
+            message = f"X and y must have the same samples, X has {len(X)} and y has {len(Y)}"
+            raise ValueError(message)
+        if not reset and Y.shape[1] != len(self.y_weights_):
+            message = (
+                f"y must have the {len(self.y_weights_)} columns it had in fit, got {Y.shape[1]}"
+            )
+            raise ValueError(message)
+        check_finite("X", X)
+        check_finite("y", Y)
+        dtype = float_dtype(X.dtype)
+        return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+
+    def _scores(self, block: Array, side: str) -> Array:
+        """Scores of a block; in the precision of the samples, as everywhere."""
+        dtype = float_dtype(block.dtype)
+        names = (f"{side}_{name}_" for name in ("mean", "scale", "weights"))
+        mean, scale, weights = (getattr(self, name).astype(dtype, copy=False) for name in names)
+        return np.asarray(((block - mean) / scale) @ weights)
+
+    def _check_settings(self) -> tuple[int, Constraint]:
+        """How many nonzeros are wanted on the unordered side, and the set of the ordered one."""
+        check_integer("n_components", self.n_components)
+        check_integer("max_iter", self.max_iter)
+        check_number("tol", self.tol, low=0)
+        check_kind("scale", self.scale, bool | np.bool_, "True or False")
+        if self.ordered not in ("x", "y"):
+            message = f'ordered must be "y" or "x", got {self.ordered!r}'
+            raise ValueError(message)
+        count = check_integer("nonzeros_x", self.nonzeros_x)
+        if self.nonzeros_y is not None:
+            count = check_integer("nonzeros_y", self.nonzeros_y)
+            if self.ordered == "y":
+                message = (
+                    f"nonzeros_y={self.nonzeros_y} is for ordered='x': the weights of an ordered "
+                    "y are as many as gamma1 and gamma2 leave"
+                )
+                raise ValueError(message)
+        if self.coder is not None:
+            check_coder(self.coder)
+        if self.constraint is None:
+            return count, FusedLassoBall(self.gamma1, self.gamma2)
+        return count, check_constraint(self.constraint)
+
+    def _warn(self, pairs: list[Pair]) -> None:
+        late = [number for number, pair in enumerate(pairs) if not pair.converged]
+        if late:
+            message = (
+                f"pairs {late} have not settled to tol={self.tol} in max_iter={self.max_iter} "
+                "iterations: raise one of them"
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        empty = [number for number, pair in enumerate(pairs) if not pair.u.any()]
+        if empty:
+            message = (
+                f"pairs {empty} are zero: nothing that X and y share is left, or the penalty of "
+                "the coder is too large for it"
+            )
+            warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def _moments(name: str, block: Array, scale: bool) -> tuple[Array, Array]:
+    """Mean and standard deviation of the columns, in their dtype; the latter 1 where constant."""
+    mean = block.mean(axis=0, dtype=np.float64)
+    deviation = block.std(axis=0, ddof=1, dtype=np.float64)
+    # A constant column is so up to the rounding of its mean.
+    constant = deviation <= 10 * np.finfo(block.dtype).eps * np.abs(block).max(axis=0)
+    if constant.all():
+        message = f"every column of {name} is constant: there is nothing to correlate"
+        raise ValueError(message)
+    scales = np.where(constant | (not scale), 1.0, deviation)
+    return mean.astype(block.dtype), scales.astype(block.dtype)
+
+
+def _signed(u: Array, v: Array) -> tuple[Array, Array]:
+    """Both of norm 1, and with the sign under which v's largest weight is positive.
+
+    A side on which nothing is negative keeps its sign: it may have been asked for.
+    """
+    u, v = (w / (w.dtype.type(np.linalg.norm(w)) or 1) for w in (u, v))
+    if (u >= 0).all() or (v >= 0).all() or v[np.argmax(np.abs(v))] > 0:
+        return u, v
+    return -u, -v
+
+
+def _correlations(a: Array, b: Array) -> Array:
+    """Correlation of each column of a with that of b, 0 where one is constant."""
+    a, b = (np.asarray(s, np.float64) - s.mean(axis=0, dtype=np.float64) for s in (a, b))
+    norms = np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=0)
+    products = np.einsum("ij,ij->j", a, b)
+    return np.asarray(np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0))

@@ -1,0 +1,409 @@
+"""`SparsePCA`: principal components with few nonzero entries, from a stream of samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+from smalto.checks import Array, Rows, check_finite, check_number, float_dtype
+from smalto.coders.base import Coder
+from smalto.coders.lasso import Lasso
+from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, density
+from smalto.estimators.dictionary_learning import DictionaryLearning, takes_a_stream
+from smalto.estimators.variance import (
+    adjusted_variances,
+    centred,
+    column_means,
+    column_sums,
+    principal_components,
+    rows_of,
+    score_moments,
+)
+from smalto.learning.continuation import Continuation
+from smalto.learning.learner import Learner
+from smalto.learning.loop import Callback
+from smalto.learning.online import Online
+from smalto.learning.replacement import Replacement
+from smalto.learning.state import Record, State
+from smalto.sources import Source
+from smalto.sources.base import Ordered, Warming
+from smalto.sources.order import RowOrder
+
+DEFAULT_DENSITY = 0.3
+# By measurement on faces and patches: see benchmarks/peers/sparse_pca.py.
+DEFAULT_LAM = 0.4
+DEFAULT_RHO = 2.0
+_SAMPLE_ROWS = 2048
+_HELD_ROWS = 512
+
+
+@dataclass(frozen=True)
+class _Centred:
+    """The rows of a source minus a mean, as they are asked for."""
+
+    source: Source
+    mean: Array
+
+    @property
+    def n_rows(self) -> int:
+        return self.source.n_rows
+
+    @property
+    def n_features(self) -> int:
+        return self.source.n_features
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.source.dtype
+
+    def rows(self, numbers: Array) -> Rows:
+        return centred(self.source.rows(numbers), self.mean, self.dtype)
+
+
+@dataclass(frozen=True)
+class _CentredInOrder(_Centred):
+    """The same of a source that knows in which order it is best read."""
+
+    def order(self, seed: int) -> RowOrder:
+        assert isinstance(self.source, Ordered)
+        return self.source.order(seed)
+
+    def warm(self, order: RowOrder, epoch: int, place: int) -> None:
+        if isinstance(self.source, Warming):
+            self.source.warm(order, epoch, place)
+
+
+class SparsePCA(DictionaryLearning):
+    """Sparse PCA: ``min_D Σ_x min_α ½‖x − μ − αD‖² + lam ‖α‖₁``, with sparse components.
+
+    Every component d (row of D) satisfies ``‖d‖₂² + gamma ‖d‖₁ ≤ 1`` (Section 5.4 of the paper)
+    or, with ``fused``, ``‖d‖₂² + gamma ‖d‖₁ + fused Σ|d_i − d_(i−1)| ≤ 1``. μ is the mean of the
+    samples.
+
+    Parameters
+    ----------
+    n_components : int
+        Number k of components.
+    gamma : float, optional
+        The larger, the sparser the components.
+    density : float in (0, 1], optional
+        Instead of ``gamma``: the share of nonzero entries that the components are to have, 0.3
+        if neither is given. A gamma is searched for while they are learned.
+    lam : float, optional
+        Weight of the ℓ1 norm of the codes, above 0: it is what the constraint works against
+        (without it components could shrink at no cost until any set contains them). By
+        default 0.4/√m times the root mean square norm of the centred samples.
+    nonzeros : float, optional
+        Instead of ``lam``: how many components a sample is to be composed of, on average.
+    fused : float, optional
+        Weight of the differences between neighbouring entries of a component, for features
+        that have an order; the larger, the fewer the jumps.
+    coder : coder, optional
+        Any other problem for the codes, instead of ``lam`` or ``nonzeros``.
+    constraint : constraint, optional
+        Any other set for the components, instead of ``gamma``, ``density`` and ``fused``.
+    learner : learner, optional
+        How the components follow from the data. By default ``Online(rho=2, t0=v)``, where v is
+        the total variance of the samples: principal components to begin with are held until
+        their density has settled. v is 0 where ``init`` is given.
+    init : array (k, m), optional
+        The first components. By default principal components of 2 048 samples (or of the first
+        batch of a stream), or samples where these are too few for that.
+    n_epochs, max_steps, max_seconds, continuation, replacement, callbacks, n_threads, \
+random_state, sparse_output
+        As in `DictionaryLearning`.
+
+    Attributes
+    ----------
+    components_ : array (k, m)
+        One component per row: first the one that explains most, then the one that adds most to
+        it, and so on. The largest entry (in magnitude) of each is positive, unless codes may not
+        change their sign. They are in the set, so their norms are at most 1.
+    mean_ : array (m,)
+        Mean of the samples: of all of X in `fit`, of all samples so far in `partial_fit`.
+    explained_variance_ : array (k,)
+        Variance explained by each component beyond those before it, adjusted for components
+        that are not orthogonal: the QR decomposition of the scores (Zou, Hastie and Tibshirani
+        2006). Over the samples given last: all of X in `fit`, the batch in `partial_fit`.
+    explained_variance_ratio_ : array (k,)
+        The same as a share of the variance of these samples around ``mean_``.
+    density_ : float
+        The share of nonzero entries that the components have.
+    coder_, state_, history_, n_iter_, stopped_, n_features_in_, feature_names_in_
+        As in `DictionaryLearning`; the atoms of ``state_`` are in the order of learning.
+
+    Notes
+    -----
+    A stream is centred as it comes: a batch given to `partial_fit` by the mean of all samples
+    up to and including it. As the mean moves, the statistics of the past are moved along with
+    it, exactly: they are what they would be had all samples been centred by today's mean,
+    with the codes they got in their time. `fit` reads X once for its mean beforehand. Batches of a sparse X
+    are made dense, one at a time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto.estimators import SparsePCA
+    >>> rng = np.random.default_rng(0)
+    >>> blocks = np.kron(np.eye(3), np.ones(4))  # three groups of four features
+    >>> X = rng.standard_normal((500, 3)) * [4, 3, 2] @ blocks + 5.0
+    >>> model = SparsePCA(3, density=1 / 3, n_epochs=20, random_state=0)
+    >>> model.fit(X + 0.1 * rng.standard_normal(X.shape)).components_.astype(bool).astype(int)
+    array([[1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+           [0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0],
+           [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]])
+    >>> bool(model.explained_variance_ratio_.sum() > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int,
+        *,
+        gamma: float | None = None,
+        density: float | None = None,
+        lam: float | None = None,
+        nonzeros: float | None = None,
+        fused: float | None = None,
+        coder: Coder | None = None,
+        constraint: Constraint | None = None,
+        learner: Learner | None = None,
+        n_epochs: int | None = 1,
+        max_steps: int | None = None,
+        max_seconds: float | None = None,
+        init: Any = None,
+        continuation: Continuation | None = None,
+        replacement: Replacement | None = None,
+        callbacks: Sequence[Callback] = (),
+        n_threads: int | None = None,
+        random_state: Any = None,
+        sparse_output: bool = False,
+    ) -> None:
+        super().__init__(
+            n_components,
+            coder=coder,
+            constraint=constraint,
+            learner=learner,
+            n_epochs=n_epochs,
+            max_steps=max_steps,
+            max_seconds=max_seconds,
+            init=init,
+            continuation=continuation,
+            replacement=replacement,
+            callbacks=callbacks,
+            n_threads=n_threads,
+            random_state=random_state,
+            sparse_output=sparse_output,
+        )
+        self.gamma = gamma
+        self.density = density
+        self.lam = lam
+        self.nonzeros = nonzeros
+        self.fused = fused
+
+    def fit(  # type: ignore[override]  # of samples that are whole and count the same
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation: Any = None,
+        validate_every: int | Sequence[int] | None = None,
+    ) -> Self:
+        """Learn components from X, afresh.
+
+        Parameters
+        ----------
+        X : array, memory map, CSR array or data frame (n, m)
+            Training samples, one per row, at least as many as components, not centred. float32
+            is learned from in float32, everything else in float64. It is read once for its
+            mean, once for each epoch, and once for the variance explained.
+        y : ignored
+        validation : array or CSR array, optional
+            Held-out samples whose mean cost is recorded in ``history_`` now and then.
+        validate_every : int or sequence of int, optional
+            At every so many updates, or after these; by default ever more rarely.
+
+        Returns
+        -------
+        self
+        """
+        return super().fit(X, validation=validation, validate_every=validate_every)
+
+    @available_if(takes_a_stream)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Update the components once, with all of X as one batch.
+
+        Goes on from the state that `fit` or the last `partial_fit` left; the mean is that of
+        all samples so far. Batches may differ in size.
+
+        Parameters
+        ----------
+        X : array, CSR array or data frame (n, m)
+            New samples, not centred, in the precision of the first ones.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        return super().partial_fit(X)  # type: ignore[no-any-return]
+
+    def transform(self, X: Any) -> Any:  # type: ignore[override]
+        """Sparse codes: ``argmin_α ½‖x − μ − αD‖² + lam ‖α‖₁`` for each row x of X.
+
+        Parameters
+        ----------
+        X : array, memory map, CSR array or data frame (n, m)
+            Samples, not centred.
+
+        Returns
+        -------
+        array (n, k), or csr_array with ``sparse_output``
+            One code per row.
+        """
+        return super().transform(X)
+
+    def score(self, X: Any, y: Any = None) -> float:  # type: ignore[override]
+        """Minus the mean of ``min_α ½‖x − μ − αD‖² + lam ‖α‖₁``: higher is better."""
+        return super().score(X)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Signals ``αD + μ`` from codes α.
+
+        Parameters
+        ----------
+        X : array or sparse array (n, k)
+            Codes, one per row, such as `transform` returns.
+
+        Returns
+        -------
+        array (n, m)
+            One signal per row.
+        """
+        signals = super().inverse_transform(X)
+        return np.asarray(signals + self.mean_.astype(signals.dtype))
+
+    def _problem(self) -> tuple[Coder | None, Constraint | None, Learner | None]:
+        learner = self.learner
+        if learner is None:
+            learner = Online(rho=DEFAULT_RHO, t0=self._held)
+        return self._codes(), self._set(), learner
+
+    def _codes(self) -> Coder:
+        given = _given(self, "lam", "nonzeros", "coder")
+        if len(given) > 1:
+            message = f"give one of lam, nonzeros and coder, got {given}"
+            raise ValueError(message)
+        if self.coder is not None:
+            return self.coder
+        lam = self.lam
+        if lam is not None:
+            check_number("lam", lam, low=0, strict=True)
+        elif self.nonzeros is None:
+            lam = DEFAULT_LAM * math.sqrt(self._total_variance / self.n_features_in_)
+        return Lasso(lam, nonzeros=self.nonzeros)
+
+    def _set(self) -> Constraint:
+        given = _given(self, "gamma", "density", "constraint")
+        if len(given) > 1 or (self.constraint is not None and self.fused is not None):
+            message = (
+                f"give one of gamma, density and constraint, and fused only without a constraint, "
+                f"got {_given(self, 'gamma', 'density', 'fused', 'constraint')}"
+            )
+            raise ValueError(message)
+        if self.constraint is not None:
+            return self.constraint
+        if self.density is not None:
+            check_number("density", self.density, low=0, high=1, strict=True)
+        wanted = self.density if given else DEFAULT_DENSITY
+        if self.fused is None:
+            return ElasticNetBall(self.gamma, density=wanted)
+        return FusedLassoBall(self.gamma, check_number("fused", self.fused, low=0), density=wanted)
+
+    def _rows(self, X: Any, *, reset: bool) -> Rows:
+        if isinstance(X, np.ma.MaskedArray):
+            message = "SparsePCA needs samples without missing entries, got a masked array"
+            raise TypeError(message)
+        return super()._rows(X, reset=reset)
+
+    def _source(self, X: Rows) -> Source:
+        source = rows_of(X)
+        self.mean_ = column_means(source)
+        kind = _CentredInOrder if isinstance(source, Ordered) else _Centred
+        rest = kind(source, self.mean_)
+        self._look_at(_sample(rest))
+        return rest
+
+    def _batch(self, X: Rows, state: State | None) -> Rows:
+        check_finite("X", X)
+        seen = 0 if state is None else state.samples
+        n = X.shape[0]
+        before = np.zeros(X.shape[1]) if state is None else self.mean_
+        self.mean_ = before + (column_sums(X) - n * before) / (seen + n)
+        rest = centred(X, self.mean_, X.dtype)
+        if state is None:
+            self._look_at(rest[:_SAMPLE_ROWS])
+        else:
+            state.move_origin(self.mean_ - before)
+        return rest
+
+    def _look_at(self, rows: Array) -> None:
+        """Decide from centred rows what learning starts with."""
+        n = len(rows)
+        self._total_variance = float(np.einsum("ij,ij->", rows, rows, dtype=np.float64)) / n
+        if not self._total_variance > 0:
+            message = (
+                f"all of the {n} samples looked at are the same (or only 1 sample is given): "
+                "once they are centred there is nothing to learn from"
+            )
+            raise ValueError(message)
+        self._start = None
+        if self.init is None:
+            self._start = principal_components(rows, self.n_components)
+        # A start from a few samples is worth no more than they are.
+        share = 0.0 if self._start is None else min(1.0, n / _HELD_ROWS)
+        self._held = share * self._total_variance
+
+    def _first_atoms(self, data: Any) -> Any:
+        return self.init if self._start is None else self._start
+
+    def _signals(self, X: Rows) -> Rows:
+        return centred(X, self.mean_, float_dtype(X.dtype))
+
+    def _set_result(self, state: State, history: list[Record], X: Rows) -> None:
+        super()._set_result(state, history, X)
+        self._start = None  # it has been used
+        moments, total = score_moments(X, self.components_, self.mean_)
+        order, variances = adjusted_variances(moments)
+        may_turn = not getattr(state.coder, "positive", False)  # codes have to turn with them
+        self.components_ = _signed(self.components_[order], state.constraint, may_turn)
+        self.explained_variance_ = variances
+        self.explained_variance_ratio_ = variances / total if total > 0 else 0.0 * variances
+        self.density_ = density(self.components_)
+
+
+def _sample(source: Source) -> Array:
+    """Some of the rows, evenly spread."""
+    numbers = np.linspace(0, source.n_rows - 1, min(source.n_rows, _SAMPLE_ROWS))
+    return source.rows(np.unique(numbers.astype(np.intp)))  # type: ignore[no-any-return]
+
+
+def _given(model: Any, *names: str) -> dict[str, Any]:
+    values = {name: getattr(model, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _signed(D: Array, constraint: Constraint, may_turn: bool) -> Array:
+    """Each atom with the sign under which its largest entry is positive, if that is allowed."""
+    D = np.ascontiguousarray(D)
+    for atom in D:
+        if may_turn and atom[np.argmax(np.abs(atom))] < 0:
+            turned = 0 - atom  # without −0
+            if constraint.gauge(turned) <= 1.0 + 1e-3:
+                atom[:] = turned
+    return D

@@ -1,0 +1,228 @@
+"""Patches out of pictures and back into them.
+
+Pictures are flat: pixel (r, c) of frame f of a stack (frames, height, width, channels) begins
+at ``((f·height + r)·width + c)·channels``.
+"""
+
+from __future__ import annotations
+
+from smalto.kernels.jit import kernel, summing
+
+MEAN, LOW, HIGH, CONTRAST = 0, 1, 2, 3  # what is measured of a patch
+
+
+@summing
+def measure(flat, corners, line, height, span, channels, scale, measures):
+    """What there is to know of the patches that begin at ``corners``, after scaling.
+
+    A patch has ``height`` lines of ``span`` numbers (its width times the channels), one every
+    ``line`` numbers of the picture. ``measures`` (n, 4) is given the mean, the least and the
+    largest value, and the mean over channels of the variance over pixels.
+    """
+    size = height * span
+    for i in range(corners.size):
+        start = corners[i]
+        low = high = flat[start]
+        total = contrast = 0.0
+        for channel in range(channels):
+            origin = float(flat[start + channel])  # so that little cancels
+            sums = squares = 0.0
+            for a in range(height):
+                begin = start + a * line
+                for at in range(begin + channel, begin + span, channels):
+                    low = min(low, flat[at])
+                    high = max(high, flat[at])
+                    value = flat[at] - origin
+                    sums += value
+                    squares += value * value
+            total += sums + origin * (size // channels)
+            contrast += max(squares - sums * sums * channels / size, 0.0)
+        measures[i, MEAN] = scale * (total / size)
+        measures[i, LOW] = scale * low
+        measures[i, HIGH] = scale * high
+        measures[i, CONTRAST] = scale * scale * contrast / size
+
+
+@summing
+def gather(flat, corners, line, height, span, scale, groups, normalize, out, means):
+    """Copy the patches that begin at ``corners`` to the rows of ``out``.
+
+    Values are multiplied by ``scale``; then, if so wanted, means are taken away and the norm is
+    made 1. Every ``groups``-th number has a mean of its own (1: one mean for all, the number of
+    channels: one for each, 0: nothing is taken away), which goes to ``means`` (n, groups). All
+    is computed in float64 and rounded once.
+    """
+    size = height * span
+    step = max(groups, 1)
+    for i in range(corners.size):
+        start = corners[i]
+        for g in range(groups):
+            origin = float(flat[start + g])
+            mean = 0.0
+            for a in range(height):
+                begin = start + a * line
+                for at in range(begin + g, begin + span, step):
+                    mean += flat[at] - origin
+            means[i, g] = scale * (origin + mean * step / size)
+        factor = 1.0
+        if normalize:
+            squares = 0.0
+            for g in range(step):
+                mean = means[i, g] if groups else 0.0
+                for a in range(height):
+                    begin = start + a * line
+                    for at in range(begin + g, begin + span, step):
+                        value = scale * flat[at] - mean
+                        squares += value * value
+            factor = 1.0 / squares**0.5 if squares > 0.0 else 0.0
+        for g in range(step):
+            mean = means[i, g] if groups else 0.0
+            for a in range(height):
+                begin = start + a * line
+                for b in range(g, span, step):
+                    out[i, a * span + b] = (scale * flat[begin + b] - mean) * factor
+
+
+@kernel
+def extremes(flat, begin, line, height, width, channels, lows, highs, out_low, out_high):
+    """The least and the largest value of each patch of one line of places.
+
+    The line is that of the patches whose upper left corners are in the picture's line that
+    starts at ``begin``; ``lows`` and ``highs`` have room for a line of pixels.
+    """
+    pixels = line // channels
+    for p in range(pixels):
+        lows[p] = highs[p] = flat[begin + p * channels]
+    for a in range(height):
+        at = begin + a * line
+        for channel in range(channels):
+            for p in range(pixels):
+                value = flat[at + p * channels + channel]
+                lows[p] = min(lows[p], value)
+                highs[p] = max(highs[p], value)
+    places = out_low.size
+    for p in range(places):
+        out_low[p] = lows[p]
+        out_high[p] = highs[p]
+    for b in range(1, width):
+        for p in range(places):
+            out_low[p] = min(out_low[p], lows[p + b])
+            out_high[p] = max(out_high[p], highs[p + b])
+
+
+@kernel
+def contrasts(flat, begin, line, height, width, channels, sums, squares, out):
+    """The mean over channels of the variance over pixels, of each patch of a line of places.
+
+    Sums are taken afresh for each patch, relative to a pixel nearby: nothing drifts, little
+    cancels. ``sums`` and ``squares`` have room for a line of numbers.
+    """
+    count = height * width
+    places = out.size
+    out[:] = 0.0
+    for channel in range(channels):
+        origin = float(flat[begin + channel])
+        for p in range(places + width - 1):
+            total = square = 0.0
+            at = begin + p * channels + channel
+            for a in range(height):
+                value = flat[at + a * line] - origin
+                total += value
+                square += value * value
+            sums[p] = total
+            squares[p] = square
+        for p in range(places):
+            total = square = 0.0
+            for b in range(width):
+                total += sums[p + b]
+                square += squares[p + b]
+            out[p] += max(square - total * total / count, 0.0) / (count * channels)
+
+
+@kernel
+def put(patches, means, corners, weights, line, height, span, origin, total, weight):
+    """Add patches, their ``means`` (n, groups) put back, to sums of weighted values.
+
+    ``total`` is relative to ``origin``, the first value that a pixel was given: where all
+    patches agree the average is exact.
+    """
+    groups = means.shape[1]
+    for i in range(corners.size):
+        w = weights[i]
+        for g in range(groups):
+            mean = means[i, g]
+            for a in range(height):
+                at = corners[i] + a * line
+                for b in range(g, span, groups):
+                    value = patches[i, a * span + b] + mean
+                    first = origin[at + b] if weight[at + b] > 0.0 else value
+                    origin[at + b] = first
+                    total[at + b] += w * (value - first)
+                    weight[at + b] += w
+
+
+@summing
+def decode(indptr, indices, values, D, out):
+    """Write ``out = αD`` for codes α in CSR."""
+    m = D.shape[1]
+    for i in range(out.shape[0]):
+        out[i, :] = 0.0
+        for place in range(indptr[i], indptr[i + 1]):
+            value, j = values[place], indices[place]
+            for b in range(m):
+                out[i, b] += value * D[j, b]
+
+
+@kernel
+def gather_known(flat, mask, corners, line, height, span, channels, scale, groups, normalize,
+                 hole, out, means, missing):  # fmt: skip
+    """The same as `gather` where pixels are missing: means and norms are of those that are known.
+
+    ``mask`` (flat, one number per pixel) is not zero where a pixel is missing; its values become
+    ``hole``, and ``missing`` (n, m) is True there.
+    """
+    step = max(groups, 1)
+    for i in range(corners.size):
+        start = corners[i]
+        for g in range(step):
+            mean, known = 0.0, 0
+            for a in range(height):
+                begin = start + a * line
+                for b in range(g, span, step):
+                    missing[i, a * span + b] = mask[(begin + b) // channels] != 0
+                    if not missing[i, a * span + b]:
+                        mean += scale * flat[begin + b]
+                        known += 1
+            if groups:
+                means[i, g] = mean / known if known else 0.0
+        squares = 0.0
+        for g in range(step):
+            mean = means[i, g] if groups else 0.0
+            for a in range(height):
+                begin = start + a * line
+                for b in range(g, span, step):
+                    if missing[i, a * span + b]:
+                        out[i, a * span + b] = hole
+                    else:
+                        value = scale * flat[begin + b] - mean
+                        squares += value * value
+                        out[i, a * span + b] = value
+        if normalize and squares > 0.0:
+            factor = 1.0 / squares**0.5
+            for place in range(height * span):
+                out[i, place] *= factor
+
+
+@kernel
+def count_missing(mask, begin, line, height, width, columns, out):
+    """How many masked pixels each patch of a line of places holds; the mask is flat, of uint8."""
+    for p in range(line):
+        count = 0
+        for a in range(height):
+            count += mask[begin + a * line + p]
+        columns[p] = count
+    for p in range(out.size):
+        count = 0
+        for b in range(width):
+            count += columns[p + b]
+        out[p] = count

@@ -1,0 +1,152 @@
+"""Learning from one sample at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array, check_integer, check_kind, float_dtype
+from smalto.coders.base import Coder
+from smalto.coders.encoding import encode
+from smalto.constraints import Constraint
+from smalto.learning.begin import begin
+from smalto.learning.continuation import Continuation
+from smalto.learning.learner import Learner, check_learner
+from smalto.learning.online import Online
+from smalto.learning.replacement import Replacement
+from smalto.learning.samples import SampleSet
+from smalto.learning.state import Record, State, as_state
+from smalto.learning.step import step_on
+from smalto.sources import ArraySource
+from smalto.threads import resolve_threads, single_threaded_blas
+
+
+class OneByOne:
+    """Learn a dictionary from samples that come one at a time.
+
+    Samples are gathered, and each time there are as many as the learner wants at a step, the
+    dictionary is updated with them. What is gathered and not yet learned from is not part of
+    the state: after ``OneByOne(..., state=State.load(path))`` go on with sample number
+    ``state.samples``.
+
+    Parameters
+    ----------
+    n_atoms : int
+        Number k of atoms.
+    coder, constraint, learner, init, replacement, continuation, n_threads, random_state
+        As for `smalto.learn`. The first step's samples decide what they leave open.
+    state : State, optional
+        Go on from here.
+
+    Attributes
+    ----------
+    state : State or None
+        Everything learned; None before the first step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto.coders import Lasso
+    >>> from smalto.learners import Online
+    >>> from smalto.learning import OneByOne
+    >>> model = OneByOne(6, Lasso(0.1), learner=Online(batch_size=50), random_state=0)
+    >>> for x in np.random.default_rng(0).standard_normal((120, 4)):
+    ...     record = model.learn_one(x)
+    >>> model.state.samples
+    100
+    >>> model.flush().samples
+    120
+    >>> sorted(model.encode_one({"a": 0.0, "b": 0.0, "c": 0.0, "d": 0.0}))
+    []
+    """
+
+    def __init__(
+        self,
+        n_atoms: int,
+        coder: Coder | None = None,
+        constraint: Constraint | None = None,
+        learner: Learner | None = None,
+        *,
+        init: Any = None,
+        replacement: Replacement | None = None,
+        continuation: Continuation | None = None,
+        state: State | None = None,
+        n_threads: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        n_atoms = check_integer("n_atoms", n_atoms)
+        check_kind("replacement", replacement, Replacement | None, "None or Replacement(...)")
+        check_kind("continuation", continuation, Continuation | None, "None or Continuation(...)")
+        self.state = None if state is None else as_state(state).copy()
+        if self.state is not None:
+            if len(self.state.D) != n_atoms:
+                message = f"state holds {len(self.state.D)} atoms, asked for are {n_atoms}"
+                raise ValueError(message)
+            learner = self.state.learner
+        chosen = Online() if learner is None else check_learner(learner)
+        self._size = chosen.resolve(n_atoms, None).rows_per_step(0)
+        if self._size < 1:
+            message = f"{type(chosen).__name__} draws all samples at each step: a stream has no end"
+            raise ValueError(message)
+        self._settings = (n_atoms, coder, constraint, chosen, init, random_state)
+        self._others = (replacement or Replacement(), continuation)
+        self._threads = resolve_threads(n_threads)
+        self._names: list[Any] | None = None  # of the features, where samples are mappings
+        self._gathered: list[Array] = []
+
+    def learn_one(self, x: Any) -> Record | None:
+        """Take one more sample, an array (m,) or a mapping; the record of a step if one is due."""
+        self._gathered.append(self._vector(x))
+        return self.flush() if len(self._gathered) == self._size else None
+
+    def flush(self) -> Record | None:
+        """Learn from what is gathered now, if there is anything."""
+        if not self._gathered:
+            return None
+        samples = SampleSet(ArraySource.of(np.stack(self._gathered)))
+        with single_threaded_blas():
+            if self.state is None:
+                self.state = begin(samples, *self._settings, self._threads, stream=True)
+                self.state.replacement, self.state.continuation = self._others
+            state = self.state
+            record = step_on(
+                state, samples.whole(), state.replacement, state.continuation, self._threads
+            )
+            state.place += len(self._gathered)
+        self._gathered.clear()
+        return record
+
+    def encode_one(self, x: Any) -> dict[int, float]:
+        """The nonzero coefficients of a sample over the dictionary, by atom."""
+        if self.state is None:
+            message = "nothing has been learned yet: flush() learns from what is gathered"
+            raise ValueError(message)
+        x = self._vector(x)
+        code = encode(x[None, :], self.state.D, self.state.coder.fixed(), n_threads=1)
+        pairs = zip(code.indices.tolist(), code.data.tolist(), strict=True)
+        return {atom: value for atom, value in pairs if value}
+
+    def _vector(self, x: Any) -> Array:
+        """A sample as an array like those before it."""
+        if isinstance(x, Mapping):
+            if self._names is None:
+                self._names = sorted(x)
+            if x.keys() != set(self._names):
+                message = f"a sample has the features {sorted(x)}, those before {self._names}"
+                raise ValueError(message)
+            x = [x[name] for name in self._names]
+        vector = np.array(x)
+        if vector.ndim != 1 or vector.dtype.kind not in "fiub" or not np.isfinite(vector).all():
+            message = f"a sample must be a vector of finite numbers, got {x!r:.80}"
+            raise ValueError(message)
+        like = self._gathered[0] if self._gathered else None
+        if like is None and self.state is not None:
+            like = self.state.D[0]
+        if like is None:
+            return vector.astype(float_dtype(vector.dtype))
+        if vector.shape != like.shape:
+            message = f"a sample has {len(vector)} features, those before had {len(like)}"
+            raise ValueError(message)
+        return vector.astype(like.dtype)

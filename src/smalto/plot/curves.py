@@ -1,0 +1,204 @@
+"""Curves: costs that fall, codes along a path, the use of atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from smalto.checks import check_finite, check_integer
+from smalto.plot.figures import new_axes, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from smalto.coders.path import Path
+    from smalto.learning.state import Record
+
+_NAMES = {
+    "seconds": "seconds",
+    "samples": "samples seen",
+    "step": "step",
+    "test_cost": "cost on the validation set",
+    "batch_cost": "cost on the batch",
+    "surrogate": "surrogate cost",
+}
+
+History: TypeAlias = "Sequence[Record]"
+
+
+def cost_curve(
+    histories: History | Sequence[History] | Mapping[str, History],
+    x: Literal["seconds", "samples", "step"] = "seconds",
+    ax: Axes | None = None,
+    labels: Sequence[str] | None = None,
+    y: Literal["test_cost", "batch_cost", "surrogate"] = "test_cost",
+) -> Axes:
+    """Draw how the cost falls, on a logarithmic axis of time, samples or steps.
+
+    Parameters
+    ----------
+    histories : history, sequence of histories, or mapping of labels to histories
+        A history is what ``learn`` returns as ``result.history``: a sequence of records. Those
+        without the cost asked for, and those at x = 0, have no place on the curve.
+    x : {"seconds", "samples", "step"}
+        What the cost is drawn against.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. By default a new figure.
+    labels : sequence of str, optional
+        One name per history, for the legend.
+    y : {"test_cost", "batch_cost", "surrogate"}
+        Which cost. ``"test_cost"`` is there when ``learn`` was given a validation set.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    if x not in ("seconds", "samples", "step"):
+        message = f'x must be "seconds", "samples" or "step", got {x!r}'
+        raise ValueError(message)
+    if y not in ("test_cost", "batch_cost", "surrogate"):
+        message = f'y must be "test_cost", "batch_cost" or "surrogate", got {y!r}'
+        raise ValueError(message)
+    runs, names = _check_histories(histories, labels)
+    curves = []
+    for i, run in enumerate(runs):
+        points = [(getattr(record, x), getattr(record, y)) for record in run]
+        points = [(at, cost) for at, cost in points if cost is not None and at > 0]
+        if not points:
+            hint = ": give learn() a validation set" if y == "test_cost" else ""
+            message = f"none of the {len(run)} records of history {i} has a {y} at {x} > 0{hint}"
+            raise ValueError(message)
+        curves.append(np.array(points, dtype=np.float64))
+    if ax is None:
+        ax = new_axes()
+    for name, curve in zip(names, curves, strict=True):
+        marker = "o" if len(curve) <= 40 else ""
+        ax.plot(curve[:, 0], curve[:, 1], label=name, linewidth=1.8, marker=marker, markersize=3.5)
+    ax.set_xscale("log")
+    if x == "seconds":
+        ax.xaxis.set_major_formatter("{x:g}")  # 0.1, 1, 10
+    ax.set_xlabel(_NAMES[x])
+    ax.set_ylabel(_NAMES[y])
+    tidy(ax)
+    if any(names):
+        ax.legend(frameon=False)
+    return ax
+
+
+def path_curve(path: Path, *, n_labels: int = 8, ax: Axes | None = None) -> Axes:
+    """Draw the coefficients of a code as λ falls: a regularisation path.
+
+    Parameters
+    ----------
+    path : Path
+        What `smalto.lasso_path` returns.
+    n_labels : int, default 8
+        How many of the largest coefficients are named, with the number of their atom.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. By default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import lasso_path
+    >>> from smalto.plot import path_curve
+    >>> path = lasso_path(np.array([3.0, 1.0, 2.0]), np.eye(3))
+    >>> len(path_curve(path).lines)
+    3
+    """
+    n_labels = check_integer("n_labels", n_labels, low=0)
+    ax = new_axes() if ax is None else ax
+    codes = path.codes.toarray()
+    used = np.flatnonzero(codes.any(axis=0))
+    by_size = used[np.argsort(-np.abs(codes[:, used]).max(axis=0), kind="stable")]
+    named = set(by_size[:n_labels].tolist())
+    for j in used:
+        style = {"linewidth": 1.8} if j in named else {"linewidth": 0.9, "color": "0.75"}
+        ax.plot(path.lams, codes[:, j], zorder=3 if j in named else 2, **style)
+        if j in named:
+            at = (float(path.lams[-1]), float(codes[-1, j]))
+            ax.annotate(
+                f" {j}", at, fontsize=8, va="center", color=ax.lines[-1].get_color(),
+                annotation_clip=False,
+            )  # fmt: skip
+    ax.axhline(0.0, color="0.4", linewidth=0.8)
+    ax.invert_xaxis()
+    ax.set_xlabel("λ")
+    ax.set_ylabel("coefficients")
+    tidy(ax)
+    return ax
+
+
+def atom_use(codes: ArrayLike, *, ax: Axes | None = None) -> Axes:
+    """Draw how many signals use each atom, the most used ones first.
+
+    Parameters
+    ----------
+    codes : array or sparse array (n, k)
+        Codes, one per row, as ``encode`` returns them.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. By default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto.plot import atom_use
+    >>> ax = atom_use(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 1.0]]))
+    >>> ax.get_title()
+    '1 of 3 atoms not used'
+    """
+    table = sparse.csr_array(codes)
+    if table.ndim != 2 or 0 in table.shape:
+        message = f"codes must be (signals, atoms), got shape {table.shape}"
+        raise ValueError(message)
+    check_finite("codes", table)
+    table.eliminate_zeros()
+    counts = np.bincount(table.indices, minlength=table.shape[1])
+    shares = np.sort(counts)[::-1] / table.shape[0]
+    ax = new_axes() if ax is None else ax
+    ax.fill_between(np.arange(len(shares)), shares, step="mid", alpha=0.25, linewidth=0)
+    ax.step(np.arange(len(shares)), shares, where="mid", linewidth=1.5)
+    ax.set_xlim(-0.5, len(shares) - 0.5)
+    ax.set_ylim(bottom=0.0)
+    ax.set_xlabel("atoms, the most used ones first")
+    ax.set_ylabel("share of signals that use it")
+    unused = int(np.count_nonzero(counts == 0))
+    if unused:
+        ax.set_title(f"{unused} of {len(counts)} atoms not used", fontsize=10)
+    tidy(ax)
+    return ax
+
+
+def _check_histories(
+    histories: History | Sequence[History] | Mapping[str, History], labels: Sequence[str] | None
+) -> tuple[list[History], Sequence[str | None]]:
+    """Return the histories as a list, and one label for each."""
+    names: Sequence[str | None] | None = labels
+    if isinstance(histories, Mapping):
+        runs = list(histories.values())
+        names = list(histories) if labels is None else labels
+    elif len(histories) and not isinstance(histories[0], Sequence):
+        runs = [cast(History, histories)]
+    else:
+        runs = list(cast(Sequence[History], histories))
+    if not runs:
+        message = f"histories must hold one history or more, got {histories!r}"
+        raise ValueError(message)
+    if names is None:
+        names = [None] if len(runs) == 1 else [f"run {i + 1}" for i in range(len(runs))]
+    if len(names) != len(runs):
+        message = f"labels must be one per history, got {len(names)} for {len(runs)}"
+        raise ValueError(message)
+    return runs, names

@@ -1,0 +1,31 @@
+"""Figures that need no display."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def new_figure(**settings: Any) -> Figure:
+    """A figure of its own: no global state of pyplot is touched."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        message = 'plots need matplotlib: pip install "smalto[plot]"'
+        raise ImportError(message) from error
+    return Figure(**settings)
+
+
+def new_axes() -> Axes:
+    """The axes of a figure for curves."""
+    return new_figure(figsize=(6.4, 4.0), dpi=150, layout="constrained").add_subplot()
+
+
+def tidy(ax: Axes) -> None:
+    """Let the curves stand out: a light grid below them, no frame above and to the right."""
+    ax.grid(visible=True, which="major", color="0.9")
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,42 @@
+"""Rows of what is in memory: arrays and CSR arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array, Rows, as_rows, check_finite, float_dtype
+from smalto.sources.base import finite_rows
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """The rows of an array or a CSR array; only what is asked for is copied."""
+
+    X: Rows
+    n_rows: int
+    n_features: int
+    dtype: np.dtype[Any]
+    nan: bool = False  # whether NaN is let through
+
+    @classmethod
+    def of(cls, X: Any, *, nan: bool = False) -> ArraySource:
+        """Check an array, a CSR array or nested lists, all of it at once."""
+        X = as_rows("X", X)
+        check_not_empty(X.shape)
+        if not nan:
+            check_finite("X", X)
+        return cls(X, X.shape[0], X.shape[1], float_dtype(X.dtype), nan)
+
+    def rows(self, numbers: Array) -> Rows:
+        """The rows with these numbers; NaN (unless it is let through) and infinity are refused."""
+        return finite_rows(self.X[numbers], numbers, self.dtype, nan=self.nan)
+
+
+def check_not_empty(shape: tuple[int, ...]) -> None:
+    """Refuse data without samples."""
+    if shape[0] == 0:
+        message = f"X has no samples: its shape is {shape}"
+        raise ValueError(message)

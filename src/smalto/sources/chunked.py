@@ -1,0 +1,171 @@
+"""Rows of what lies in chunks: memory maps, HDF5, zarr, Dask arrays, Parquet."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array, Rows, check_integer, float_dtype
+from smalto.sources.base import finite_rows
+from smalto.sources.order import ChunkOrder, Order, RowOrder
+
+BUFFER_BYTES = 64 << 20  # rows that are shuffled together, by default
+READ_BYTES = 1 << 20  # chunks that are smaller are read several at a time
+LEAST_CHUNKS = 2  # of a buffer: rows of one chunk alone are too much alike
+
+
+class ChunkedSource:
+    """Rows that are read chunk by chunk, from something that is larger than memory.
+
+    The order of an epoch takes the chunks at random, a buffer full at a time, and shuffles the
+    rows of a buffer. Two buffers are held: the one in use and the next one, which is read
+    meanwhile. Where all rows fit into one buffer, the order is that of an array.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(a, b)`` returns the rows from a to b as an array.
+    shape : (n, m)
+    dtype : dtype
+        Of what is read.
+    starts : array (c + 1,), optional
+        Where each chunk begins, and n; without them it is cut as suits reading.
+    buffer_rows : int, optional
+        How many rows to shuffle together, as far as chunks allow; 64 MB of them by default.
+    files : paths
+        Files that must not change while they are read.
+    remember : bool, default True
+        Keep a checksum of each chunk and refuse it when it has changed by the next epoch.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[int, int], Array],
+        shape: tuple[int, int],
+        dtype: Any,
+        starts: Array | None = None,
+        *,
+        buffer_rows: int | None = None,
+        files: tuple[Path, ...] = (),
+        remember: bool = True,
+    ) -> None:
+        self.n_rows, self.n_features = int(shape[0]), int(shape[1])
+        self.dtype = float_dtype(np.dtype(dtype))
+        row_bytes = max(self.n_features * np.dtype(dtype).itemsize, 1)
+        if buffer_rows is None:
+            buffer_rows = max(BUFFER_BYTES // row_bytes, 1)
+        buffer_rows = check_integer("buffer_rows", buffer_rows)
+        wanted = min(READ_BYTES // row_bytes, buffer_rows // 16)
+        if starts is None:
+            starts = even_starts(self.n_rows, wanted)
+        self._starts = _join_small(starts, wanted)
+        largest = int(np.diff(self._starts).max())
+        count = len(self._starts) - 1
+        self._per_buffer = min(max(buffer_rows // largest, LEAST_CHUNKS), count)
+        self.nan = False  # whether NaN is let through
+        self._read = read
+        self._files = [(path, _signature(path)) for path in files]
+        self._sums: dict[int, int] | None = {} if remember else None
+        self._held: OrderedDict[int, Array] = OrderedDict()  # chunks, the latest used last
+        self._lock = threading.Lock()
+
+    @property
+    def starts(self) -> Array:
+        """Where each chunk that is read at once begins, and the number of rows."""
+        return self._starts
+
+    def order(self, seed: int) -> RowOrder:
+        """Chunk by chunk, or any order where one buffer holds everything."""
+        if self._per_buffer == len(self._starts) - 1:
+            return Order(self.n_rows, seed)
+        return ChunkOrder(self._starts, self._per_buffer, seed)
+
+    def rows(self, numbers: Array) -> Rows:
+        """The rows with these numbers; NaN (unless it is let through) and infinity are refused."""
+        which = np.searchsorted(self._starts, numbers, side="right") - 1
+        by_chunk = np.argsort(which, kind="stable")
+        needed, firsts = np.unique(which[by_chunk], return_index=True)
+        lasts = [*firsts[1:], len(numbers)][: len(needed)]
+        batch: Any = None
+        for chunk, first, last in zip(needed.tolist(), firsts, lasts, strict=True):
+            places = by_chunk[first:last]
+            rows = self._chunk(chunk)
+            if batch is None:
+                batch = np.empty((len(numbers), self.n_features), rows.dtype)
+            batch[places] = rows[numbers[places] - self._starts[chunk]]
+        if batch is None:
+            batch = np.empty((0, self.n_features), self.dtype)
+        return finite_rows(batch, numbers, self.dtype, nan=self.nan)
+
+    def warm(self, order: RowOrder, epoch: int, place: int) -> None:
+        """Read as much of the next buffer as of this one has been used; drop older ones."""
+        if not isinstance(order, ChunkOrder):
+            return
+        now, following, share = order.around(epoch, place)
+        wanted = {*now.tolist(), *following.tolist()}
+        with self._lock:
+            for chunk in [chunk for chunk in self._held if chunk not in wanted]:
+                del self._held[chunk]
+        for chunk in following[: int(np.ceil(share * len(following)))].tolist():
+            self._chunk(chunk)
+
+    def _chunk(self, chunk: int) -> Array:
+        with self._lock:
+            if chunk in self._held:
+                self._held.move_to_end(chunk)
+                return self._held[chunk]
+            rows = self._read_chunk(chunk)
+            self._held[chunk] = rows
+            while len(self._held) > 3 * self._per_buffer:
+                self._held.popitem(last=False)
+            return rows
+
+    def _read_chunk(self, chunk: int) -> Array:
+        a, b = int(self._starts[chunk]), int(self._starts[chunk + 1])
+        for path, signature in self._files:
+            if _signature(path) != signature:
+                message = f"{path} has changed while it was being read (at rows {a} to {b})"
+                raise RuntimeError(message)
+        rows = np.ascontiguousarray(self._read(a, b))
+        if rows.shape != (b - a, self.n_features):
+            message = (
+                f"rows {a} to {b} of the source have shape {rows.shape}, not "
+                f"{(b - a, self.n_features)}: it has changed since it was opened"
+            )
+            raise RuntimeError(message)
+        if self._sums is not None:
+            content: Any = rows.reshape(-1).view(np.uint8)
+            total = zlib.crc32(content)
+            if self._sums.setdefault(chunk, total) != total:
+                message = f"rows {a} to {b} of the source have changed since they were last read"
+                raise RuntimeError(message)
+        return rows
+
+
+def _join_small(starts: Array, wanted: int) -> Array:
+    """Chunk boundaries, thinned out until chunks have about the wanted number of rows."""
+    starts = np.asarray(starts, np.int64)
+    kept = [0]
+    for start in starts[1:-1].tolist():
+        if start - kept[-1] >= wanted:
+            kept.append(start)
+    return np.array([*kept, int(starts[-1])], np.int64)
+
+
+def _signature(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return (-1, -1)
+    return status.st_size, status.st_mtime_ns
+
+
+def even_starts(n_rows: int, rows: int) -> Array:
+    """Boundaries of chunks of so many rows each, the last one perhaps shorter."""
+    return np.append(np.arange(0, n_rows, max(rows, 1)), n_rows)

@@ -1,0 +1,105 @@
+"""``as_source``: the one door for data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.sources.arraylike import Sliceable, from_memmap, from_sliceable
+from smalto.sources.arrays import ArraySource
+from smalto.sources.base import Source
+from smalto.sources.chunked import ChunkedSource
+from smalto.sources.paths import open_path
+from smalto.sources.stream import Stream
+from smalto.sources.tables import from_table
+
+
+def as_source(X: Any, *, nan: bool = False, buffer_rows: int | None = None) -> Source | Stream:
+    """Make a source of what a user gives; a source stays what it is.
+
+    Data in memory is checked at once, everything else as it is read; with ``nan`` whoever asks
+    for rows checks them.
+
+    Parameters
+    ----------
+    X : array, CSR array, memory map, path, zarr, HDF5, Dask or Arrow data, or iterable of batches
+        A path is that of a .npy, .npz, .zarr, .h5, .parquet or .arrow file. An iterable of
+        arrays, or a function of the epoch that returns one, becomes a `Stream`.
+    nan : bool, default False
+        Let NaN and infinity through.
+    buffer_rows : int, optional
+        For what is read chunk by chunk: how many rows to shuffle together; 64 MB of them by
+        default.
+
+    Returns
+    -------
+    Source or Stream
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto.sources import as_source
+    >>> source = as_source(np.eye(3))
+    >>> source.n_rows, source.n_features
+    (3, 3)
+    """
+    source = _converted(X, nan, buffer_rows)
+    if nan and isinstance(source, ChunkedSource | Stream):
+        source.nan = True
+    return source
+
+
+def _converted(X: Any, nan: bool, buffer_rows: int | None) -> Source | Stream:
+    if isinstance(X, Source | Stream):
+        return X
+    if isinstance(X, str | Path):
+        return open_path(X, buffer_rows)
+    if isinstance(X, np.memmap):
+        return from_memmap(X, buffer_rows)
+    if isinstance(X, np.ndarray) or sparse.issparse(X):
+        return ArraySource.of(X, nan=nan)
+    if isinstance(X, Sliceable):
+        return from_sliceable(X, buffer_rows)
+    if type(X).__module__.partition(".")[0] == "pyarrow":
+        return from_table(X, buffer_rows)
+    if _yields_batches(X):
+        return Stream(X)
+    return ArraySource.of(X, nan=nan)
+
+
+def as_set(X: Any, *, nan: bool = False) -> Source:
+    """`as_source` for those who need rows by number: a stream is refused."""
+    source = as_source(X, nan=nan)
+    if isinstance(source, Stream):
+        message = "samples of a stream cannot be had by number: an array or a file is needed here"
+        raise TypeError(message)
+    return source
+
+
+def is_dask(X: Any) -> bool:
+    """Whether it is a lazy collection of Dask's (which need not be installed)."""
+    return callable(getattr(X, "__dask_graph__", None))
+
+
+def lies_elsewhere(X: Any) -> bool:
+    """Whether it is a source or becomes one that is read as needed: not a table in memory."""
+    if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
+        return not isinstance(X, np.memmap) and _yields_batches(X)
+    return isinstance(X, str | Path | Source | Stream | Sliceable) or _yields_batches(X)
+
+
+def _yields_batches(X: Any) -> bool:
+    """Whether it is to be iterated, and is no table: nested lists, a data frame."""
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and getattr(X[0], "ndim", 0) == 2
+    if isinstance(X, type | np.ndarray) or sparse.issparse(X):
+        return False
+    return callable(X) or (isinstance(X, Iterable) and not _is_table(X))
+
+
+def _is_table(X: Any) -> bool:
+    return any(getattr(X, name, None) is not None for name in ("__array__", "shape", "iloc"))

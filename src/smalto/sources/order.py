@@ -1,0 +1,114 @@
+"""Random orders of rows that are computed, not stored: "where were we" is two integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.kernels.order import permute
+
+
+class RowOrder(Protocol):
+    """An order of the rows of a source, a new one for each epoch."""
+
+    def take(self, epoch: int, begin: int, end: int) -> Array:
+        """The row numbers at places ``begin`` to ``end`` of this epoch's order."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """A pseudo-random order of n numbers, a new one for each epoch, in constant memory.
+
+    A keyed permutation instead of a shuffled list: it needs no memory however large n is, and
+    "where were we" is two integers.
+    """
+
+    n: int
+    seed: int
+
+    def take(self, epoch: int, begin: int, end: int) -> Array:
+        """The numbers at places ``begin`` to ``end`` of this epoch's order."""
+        bits = max(self.n - 1, 1).bit_length()
+        keys = np.random.SeedSequence([self.seed, epoch]).generate_state(4, np.uint64)
+        out = np.empty(max(min(end, self.n) - begin, 0), np.int64)
+        with np.errstate(over="ignore"):  # wanted, and only seen when kernels run uncompiled
+            permute(begin, self.n, -(-bits // 2), keys, out)
+        return out
+
+
+class ChunkOrder:
+    """A random order of rows that reads chunk after chunk.
+
+    The chunks come in random order, a few of them at a time make a buffer, and the rows of a
+    buffer come in random order. Each chunk is so read once an epoch, and only the chunks of
+    one buffer are needed at a time.
+
+    Parameters
+    ----------
+    starts : array (c + 1,)
+        The first row of each chunk, and the number of rows.
+    per_buffer : int
+        Chunks in a buffer.
+    seed : int
+        What the order is derived from.
+    """
+
+    def __init__(self, starts: Array, per_buffer: int, seed: int) -> None:
+        self.starts, self.per_buffer, self.seed = starts, per_buffer, seed
+        self._layout_of: tuple[int, Array, Array] | None = None
+
+    def take(self, epoch: int, begin: int, end: int) -> Array:
+        """The row numbers at places ``begin`` to ``end`` of this epoch's order."""
+        chunks, ends = self._layout(epoch)
+        end = min(end, int(ends[-1]))
+        parts = [np.zeros(0, np.int64)]
+        while begin < end:
+            buffer = int(np.searchsorted(ends, begin, side="right"))
+            first = int(ends[buffer - 1]) if buffer else 0
+            last = min(end, int(ends[buffer]))
+            members = chunks[buffer * self.per_buffer : (buffer + 1) * self.per_buffer]
+            parts.append(self._within(epoch, buffer, members, begin - first, last - first))
+            begin = last
+        return np.concatenate(parts)
+
+    def around(self, epoch: int, place: int) -> tuple[Array, Array, float]:
+        """The chunks of the buffer at this place, those of the next one, and how far we are."""
+        chunks, ends = self._layout(epoch)
+        buffer = min(int(np.searchsorted(ends, place, side="right")), len(ends) - 1)
+        first = int(ends[buffer - 1]) if buffer else 0
+        share = (place - first) / (int(ends[buffer]) - first)
+        size = self.per_buffer
+        now = chunks[buffer * size : (buffer + 1) * size]
+        if buffer + 1 < len(ends):
+            return now, chunks[(buffer + 1) * size : (buffer + 2) * size], share
+        return now, self._chunks(epoch + 1)[:size], share
+
+    def _within(self, epoch: int, buffer: int, members: Array, begin: int, end: int) -> Array:
+        """Rows at places ``begin`` to ``end`` of a buffer of these chunks."""
+        ends = np.cumsum(self.starts[members + 1] - self.starts[members])
+        key = np.random.SeedSequence([self.seed, epoch, buffer]).generate_state(1, np.uint64)
+        places = Order(int(ends[-1]), int(key[0])).take(0, begin, end)
+        which = np.searchsorted(ends, places, side="right")
+        # Rows before this chunk in the buffer, and before it in the source.
+        numbers: Array = places + (self.starts[members + 1] - ends)[which]
+        return numbers
+
+    def _chunks(self, epoch: int) -> Array:
+        count = len(self.starts) - 1
+        return Order(count, self.seed).take(epoch, 0, count)
+
+    def _layout(self, epoch: int) -> tuple[Array, Array]:
+        """The chunks in this epoch's order, and where in it each buffer ends."""
+        known = self._layout_of
+        if known is None or known[0] != epoch:
+            chunks = self._chunks(epoch)
+            ends = np.cumsum(self.starts[chunks + 1] - self.starts[chunks])
+            last = np.arange(
+                self.per_buffer - 1, len(chunks) + self.per_buffer - 1, self.per_buffer
+            )
+            known = (epoch, chunks, ends[np.minimum(last, len(chunks) - 1)])
+            self._layout_of = known
+        return known[1], known[2]

@@ -1,0 +1,211 @@
+"""Rows that come one batch after another, from anything that can be iterated."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Rows, as_rows, check_integer, float_dtype
+from smalto.sources.base import finite_rows
+from smalto.sources.read_ahead import ReadAhead
+
+
+class Stream:
+    """Samples from an iterable of batches, of any number and of any size.
+
+    How the rows are cut into batches does not matter: the learner draws as many rows as it
+    wants at each step. Samples come in the order of the iterable.
+
+    Parameters
+    ----------
+    batches : iterable, or callable
+        What can be iterated again (a PyTorch DataLoader, a list of arrays) has any number of
+        epochs. An iterator, such as a generator, has one: the run ends with it. A function is
+        called with the number of each epoch, from 0, and returns an iterable. Each batch is
+        an array or CSR array (rows are samples), or a tuple of which it is the first member.
+    from_start : bool, optional
+        When a run is resumed in the middle of an epoch: whether the iterable begins with the
+        first sample of that epoch, so that what has been seen is to be skipped. False by
+        default for an iterator, which is taken to go on where the run stopped; otherwise True.
+    read_ahead : int, optional
+        How many batches a thread reads ahead. 2 by default, and 0 for an iterator: batches
+        read ahead are lost to you when the run ends before the iterator does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import learn
+    >>> from smalto.coders import Lasso
+    >>> from smalto.sources import Stream
+    >>> def batches(epoch):
+    ...     rng = np.random.default_rng(epoch)
+    ...     for _ in range(20):
+    ...         yield rng.standard_normal((100, 8))
+    >>> learn(Stream(batches), 12, Lasso(0.5), n_epochs=2, random_state=0).state.samples
+    4000
+    """
+
+    def __init__(
+        self,
+        batches: Iterable[Any] | Callable[[int], Iterable[Any]],
+        *,
+        from_start: bool | None = None,
+        read_ahead: int | None = None,
+    ) -> None:
+        self._made = batches if callable(batches) else None
+        if self._made is None and not isinstance(batches, Iterable):
+            message = f"batches must be iterable or a function of the epoch, got {batches!r}"
+            raise TypeError(message)
+        self._batches = batches
+        self.restarts = self._made is not None or not isinstance(batches, Iterator)
+        self.from_start = self.restarts if from_start is None else bool(from_start)
+        if read_ahead is None:
+            read_ahead = 2 if self.restarts else 0
+        self._depth = check_integer("read_ahead", read_ahead, low=0)
+        self.nan = False  # whether NaN is let through
+        self._iterator: Any = None
+        self._epoch = 0
+        self._place = 0  # rows of this epoch taken from the iterator
+        self._count = 0  # batches of this epoch taken from it
+        self._pending: deque[Rows] = deque()
+        self._kind: tuple[int, np.dtype[Any], bool] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """How many numbers a row has: the first batch says so."""
+        return self._known()[0]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the computation: the first batch says so."""
+        return self._known()[1]
+
+    def peek(self, count: int) -> Rows:
+        """Up to ``count`` rows that come next; they stay to be taken."""
+        rows = self._collect(count)
+        if rows.shape[0]:
+            self._pending.appendleft(rows)
+        return rows
+
+    def take(self, count: int) -> Rows:
+        """The next ``count`` rows; fewer only where the epoch ends, none where it has ended."""
+        return self._collect(count)
+
+    def seek(self, epoch: int, place: int) -> None:
+        """Go to a place of an epoch, where the stream is not there already."""
+        if self._iterator is not None and (epoch, place) == (self._epoch, self._taken()):
+            return
+        if not self.from_start:
+            self._place, self._epoch = place + self._held(), epoch
+            return
+        if self._iterator is not None and self.restarts:
+            self._end()
+        self._epoch = epoch
+        while self._taken() < place:
+            skipped = self._collect(min(place - self._taken(), 8192))
+            if skipped.shape[0] == 0:
+                message = (
+                    f"the stream ended after {self._taken()} samples of epoch {epoch}, "
+                    f"the run to go on with had seen {place}"
+                )
+                raise ValueError(message)
+
+    def next_epoch(self) -> bool:
+        """Begin again, if that can be done."""
+        if not self.restarts:
+            return False
+        self._end()
+        self._epoch += 1
+        return True
+
+    def close(self) -> None:
+        """End the thread that reads ahead, if there is one."""
+        if isinstance(self._iterator, ReadAhead):
+            self._end()
+
+    def _end(self) -> None:
+        if isinstance(self._iterator, ReadAhead):
+            self._iterator.close()
+        self._iterator, self._place, self._count = None, 0, 0
+        self._pending.clear()
+
+    def _held(self) -> int:
+        return sum(rows.shape[0] for rows in self._pending)
+
+    def _taken(self) -> int:
+        """How many rows of this epoch have been handed out."""
+        return self._place - self._held()
+
+    def _collect(self, count: int) -> Rows:
+        parts: list[Rows] = []
+        missing = count
+        while missing:
+            if not self._pending and not self._fetch():
+                break
+            rows = self._pending.popleft()
+            if rows.shape[0] > missing:
+                self._pending.appendleft(rows[missing:])
+                rows = rows[:missing]
+            parts.append(rows)
+            missing -= rows.shape[0]
+        if len(parts) == 1:
+            return parts[0]
+        width, dtype, is_sparse = self._known()
+        if is_sparse:
+            empty = sparse.csr_array((0, width), dtype=dtype)
+            return sparse.vstack([empty, *parts], format="csr")
+        return np.concatenate([np.empty((0, width), dtype), *parts])
+
+    def _known(self) -> tuple[int, np.dtype[Any], bool]:
+        if self._kind is None:
+            self._fetch()
+        if self._kind is None:
+            message = "the stream has no samples"
+            raise ValueError(message)
+        return self._kind
+
+    def _fetch(self) -> bool:
+        """Take the next batch that is not empty from the iterator; False at its end."""
+        if self._iterator is None:
+            self._iterator = self._start()
+        for item in self._iterator:
+            rows = self._checked(item)
+            self._count += 1
+            if rows.shape[0]:
+                self._pending.append(rows)
+                self._place += rows.shape[0]
+                return True
+        return False
+
+    def _start(self) -> Any:
+        batches: Any = self._batches if self._made is None else self._made(self._epoch)
+        if not isinstance(batches, Iterable):
+            message = f"the function of the epoch must return an iterable, got {batches!r}"
+            raise TypeError(message)
+        iterator = iter(batches)
+        return ReadAhead(iterator, self._depth) if self._depth else iterator
+
+    def _checked(self, item: Any) -> Rows:
+        """A batch in the dtype of the computation, or what is wrong with it."""
+        if isinstance(item, tuple | list) and len(item) and getattr(item[0], "ndim", 0) == 2:
+            item = item[0]  # samples and labels, as data loaders have them
+        name = f"batch {self._count} of the stream (from sample {self._place} on)"
+        rows = as_rows(name, item)
+        kind = (rows.shape[1], float_dtype(rows.dtype), sparse.issparse(rows))
+        if self._kind is None:
+            self._kind = kind
+        width, dtype, is_sparse = self._kind
+        if kind[0] != width:
+            message = f"{name} has {kind[0]} features, the first had {width}"
+            raise ValueError(message)
+        if kind[1:] != (dtype, is_sparse):
+            shown = [f"{'sparse' if s else 'dense'} {d}" for d, s in (kind[1:], (dtype, is_sparse))]
+            message = f"{name} is {shown[0]}, the first was {shown[1]}"
+            raise TypeError(message)
+        numbers = np.arange(self._place, self._place + rows.shape[0])
+        # A batch may be a buffer that its maker fills again: what is kept must be a copy.
+        return finite_rows(rows.copy(), numbers, dtype, nan=self.nan, name="the stream")

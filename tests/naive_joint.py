@@ -1,0 +1,74 @@
+"""Slow NumPy twins of the coders of several signals at once, from their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+from naive_coders import outside
+
+
+def refit(X, D, S):
+    """Least squares on the atoms S for all rows of X: coefficients and residuals."""
+    if not S:
+        return np.zeros((len(X), 0)), X
+    A = np.linalg.lstsq(D[S].T, X.T, rcond=None)[0].T
+    return A, X - A @ D[S]
+
+
+def joint_gains(X, D, S, look_ahead=True):
+    """By how much the group's squared error falls with each atom (or the textbook's score)."""
+    own = (D**2).sum(1)
+    left = (outside(D, S) ** 2).sum(1)
+    fine = left > 1e-9 * own
+    _, residual = refit(X, D, S)
+    scores = ((residual @ D.T) ** 2).sum(0)
+    return np.where(fine, scores / np.where(fine, left if look_ahead else own, 1.0), 0.0)
+
+
+def joint_omp(X, D, nonzeros, eps=0.0, look_ahead=True):
+    """Simultaneous orthogonal matching pursuit for the rows of one group."""
+    S = []
+    while len(S) < nonzeros:
+        residual = refit(X, D, S)[1]
+        gain = joint_gains(X, D, S, look_ahead)
+        if (residual**2).sum() <= eps * len(X) or gain.max(initial=0.0) <= 1e-20 * (X**2).sum():
+            break
+        S.append(int(np.argmax(gain)))
+    codes = np.zeros((len(X), len(D)))
+    codes[:, S] = refit(X, D, S)[0]
+    return codes
+
+
+def joint_lasso(X, D, lam, sweeps=20_000, tol=1e-15):
+    """One group's codes by cyclic block coordinate descent in float64, until nothing moves."""
+    X, D = np.asarray(X, float), np.asarray(D, float)
+    G, C = D @ D.T, X @ D.T
+    A = np.zeros((len(X), len(D)))
+    for _ in range(sweeps):
+        largest = 0.0
+        for j in np.flatnonzero(G.diagonal() > 0):
+            z = C[:, j] + G[j, j] * A[:, j]
+            size = np.linalg.norm(z)
+            new = max(1.0 - lam / size, 0.0) * z / G[j, j] if size > 0 else 0.0 * z
+            change = new - A[:, j]
+            if change.any():
+                A[:, j] = new
+                C -= np.outer(change, G[j])
+                largest = max(largest, np.abs(change).max())
+        if largest <= tol:
+            break
+    return A
+
+
+def joint_lasso_cost(X, D, A, lam):
+    """``½‖X − AD‖² + lam Σ_j ‖A_j‖₂`` of one group."""
+    return 0.5 * ((X - A @ D) ** 2).sum() + lam * np.linalg.norm(A, axis=0).sum()
+
+
+def joint_lasso_violation(X, D, A, lam):
+    """How far one group is from satisfying the optimality conditions."""
+    C = (X - A @ D) @ D.T
+    sizes = np.linalg.norm(A, axis=0)
+    on = sizes > 0
+    off = np.maximum(np.linalg.norm(C[:, ~on], axis=0) - lam, 0.0)
+    missed = np.linalg.norm(C[:, on] - lam * A[:, on] / sizes[on], axis=0)
+    return max(off.max(initial=0.0), missed.max(initial=0.0))

@@ -1,0 +1,75 @@
+"""The bridge penalty: a local method that never goes up."""
+
+import naive
+import numpy as np
+import pytest
+from problems import DEGENERATE, DTYPES, ordinary
+from scipy import sparse
+from test_missing import planted, quiet
+from test_weights import weighted_violation
+
+from smalto import DictionaryLearning, encode, learn
+from smalto.coders import Bridge, Lasso
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_the_bridge_never_rises(name, dtype):
+    X, D = DEGENERATE[name]
+    X, D = X.astype(dtype), D.astype(dtype)
+    before = np.inf
+    for rounds in (1, 2, 4, 50):
+        coder = Bridge(0.1, 0.5, delta=0.05, rounds=rounds)
+        codes = quiet(X, D, coder)
+        cost = naive.lasso_cost(X, D, codes.toarray(), 0.0) + coder.penalty(codes)
+        assert np.all(cost <= before + {np.float32: 1e-6, np.float64: 1e-12}[dtype] * (1 + cost))
+        before = cost
+
+
+@pytest.mark.parametrize("p", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("positive", [False, True])
+def test_the_bridge_ends_where_no_small_move_helps(p, positive):
+    X, D = ordinary(n=30)
+    coder = Bridge(0.1, p, delta=0.1, positive=positive, rounds=500)
+    codes = encode(X, D, coder).toarray()
+    slopes = p * (np.abs(codes) + 0.1) ** (p - 1)
+    assert weighted_violation(X, D, codes, 0.1, slopes, positive=positive).max() < 1e-6
+    lasso = encode(X, D, Lasso(0.1, positive=positive))
+    cost = naive.lasso_cost(X, D, codes, 0.0) + coder.penalty(codes)
+    assert np.all(cost <= naive.lasso_cost(X, D, lasso.toarray(), 0.0) + coder.penalty(lasso))
+
+
+def test_one_coefficient_by_exhaustive_search():
+    grid = np.linspace(-3, 3, 60_001)
+    for x in (0.3, 1.0, 2.5):
+        coder = Bridge(0.5, 0.5, delta=0.2, rounds=500)
+        (code,) = encode(np.array([[x]]), np.eye(1), coder).toarray()[0]
+        cost = 0.5 * (x - grid) ** 2 + 0.5 * ((np.abs(grid) + 0.2) ** 0.5 - 0.2**0.5)
+        found = 0.5 * (x - code) ** 2 + coder.penalty(sparse.csr_array([[code]]))[0]
+        assert found == pytest.approx(cost.min(), abs=1e-6)
+
+
+def test_learning_with_the_bridge():
+    X, _ = planted(n=500)
+    result = learn(X, 12, Bridge(0.3), n_epochs=4, random_state=0, validation=X[:100])
+    assert result.history[-1].test_cost < 0.8 * result.history[0].test_cost
+    assert result.coder.delta == pytest.approx(0.01 * np.sqrt((X**2).sum(1).mean()), rel=0.2)
+    model = DictionaryLearning(12, coder=Bridge(0.3), random_state=0).fit(X)
+    assert model.transform(X[:5]).shape == (5, 12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"p": 0.0}, "p must lie between 0 and 1"),
+        ({"p": 1.0}, "p must lie between 0 and 1"),
+        ({"p": -1}, "p must lie"),
+        ({"lam": -1.0}, "lam must be >= 0"),
+        ({"lam": np.inf}, "finite"),
+        ({"delta": 0.0}, "delta must be > 0"),
+        ({"rounds": 0}, "rounds must be >= 1"),
+    ],
+)
+def test_bad_bridges(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Bridge(**{"lam": 0.1, **settings})

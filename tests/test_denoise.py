@@ -1,0 +1,217 @@
+"""Noise: how strong it is, and pictures and streams without it."""
+
+import naive_image as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smalto.coders import Lasso
+from smalto.image import FrameLearner, denoise, denoise_video, estimate_noise
+from smalto.image.joint import group_bands
+
+QUICK = {"n_atoms": 48, "n_steps": 25, "patch_size": 8}
+
+
+def psnr(a, b, top=255.0):
+    return 10 * np.log10(top**2 / np.mean((np.asarray(a, float) - b) ** 2))
+
+
+@pytest.fixture(scope="module")
+def grey():
+    clean = naive.picture(96, 120).astype(np.float32)
+    noisy = clean + np.random.default_rng(0).normal(0, 20, clean.shape).astype(np.float32)
+    return clean, noisy
+
+
+@pytest.fixture(scope="module")
+def colour():
+    clean = np.stack([naive.picture(80, 90, s) for s in (0, 1, 2)], axis=2).clip(0, 255)
+    clean = clean.astype(np.uint8)
+    noisy = clean + np.random.default_rng(1).normal(0, 20, clean.shape)
+    return clean, np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("sigma", [10.0, 25.0])
+def test_noise_level(grey, sigma):
+    clean, _ = grey
+    noisy = clean + np.random.default_rng(3).normal(0, sigma, clean.shape)
+    assert abs(estimate_noise(noisy) - sigma) < 0.15 * sigma
+    rgb = np.stack([noisy, noisy[::-1], noisy[:, ::-1]])
+    assert estimate_noise(rgb, channel_axis=0) == pytest.approx(estimate_noise(noisy), rel=0.02)
+    assert estimate_noise(np.full((40, 50), 7.0)) == 0.0
+
+
+def test_noise_goes(grey):
+    clean, noisy = grey
+    out = denoise(noisy, 20.0, **QUICK)
+    assert out.dtype == np.float32
+    assert psnr(out, clean) > psnr(noisy, clean) + 6.0
+    guessed = denoise(noisy, **QUICK)
+    assert psnr(guessed, clean) > psnr(noisy, clean) + 5.5
+
+
+def test_joint_coding_is_better(grey):
+    clean, noisy = grey
+    alone, joint = (denoise(noisy, 20.0, joint=joint, **QUICK) for joint in (False, True))
+    assert psnr(joint, clean) > psnr(alone, clean)
+
+
+def test_colour_dtype_and_axis(colour):
+    clean, noisy = colour
+    before = noisy.copy()
+    out = denoise(noisy, 20.0, channel_axis=-1, n_atoms=48, n_steps=25, patch_size=6)
+    np.testing.assert_array_equal(noisy, before)
+    assert out.dtype == np.uint8
+    assert out.shape == noisy.shape
+    assert psnr(out, clean) > psnr(noisy, clean) + 6.0
+    first = denoise(
+        np.moveaxis(noisy, 2, 0), 20.0, channel_axis=0, n_atoms=48, n_steps=25, patch_size=6
+    )
+    np.testing.assert_array_equal(np.moveaxis(first, 0, 2), out)
+
+
+def test_units_do_not_matter(grey):
+    _, noisy = grey
+    one = denoise(noisy.astype(np.float64), 20.0, **QUICK)
+    two = denoise(noisy.astype(np.float64) / 256, 20.0 / 256, **QUICK)
+    assert one.dtype == np.float64
+    np.testing.assert_allclose(256 * two, one, atol=1e-3)
+
+
+def test_threads_do_not_matter(grey):
+    _, noisy = grey
+    kind = {"n_atoms": 20, "n_steps": 3, "patch_size": 6, "joint": True}
+    one, two = (denoise(noisy[:50, :60], 20.0, n_threads=n, **kind) for n in (1, 3))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_special_pictures(grey):
+    _, noisy = grey
+    np.testing.assert_array_equal(denoise(noisy, 0.0), noisy)
+    flat = np.full((20, 20), 5, np.uint8)
+    np.testing.assert_array_equal(denoise(flat, 3.0), flat)
+    np.testing.assert_array_equal(denoise(flat), flat)
+    tiny = denoise(noisy[:4, :5], 20.0, n_atoms=4, n_steps=2)
+    assert tiny.shape == (4, 5)
+    strided = denoise(noisy[:41, :38], 20.0, stride=3, n_atoms=20, n_steps=3)
+    assert np.isfinite(strided).all()
+
+
+def test_given_atoms_are_used(grey):
+    _, noisy = grey
+    out = denoise(noisy, 20.0, dictionary=np.zeros((1, 64)), patch_size=8, blend=0.0)
+    means = naive.centred(naive.patches(noisy[:, :, None], (8, 8)), 1)[1].reshape(89, 113)
+    assert out[50, 60] == pytest.approx(means[43:51, 53:61].mean(), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: denoise(x, -1.0), "sigma must be >= 0, got -1.0"),
+        (lambda x: denoise(np.zeros((9, 9, 3)), 1.0), "say channel_axis=-1"),
+        (lambda x: denoise(np.zeros((9, 9)), 1.0, channel_axis=-1), "one of channels"),
+        (lambda x: denoise(x[:5, :5]), "too small to tell noise from content: give sigma"),
+        (lambda x: denoise(x, 1.0, patch_size=200), "does not fit into image"),
+        (lambda x: denoise(np.where(x > 0, x, np.nan) * np.nan, 1.0), "image contains NaN"),
+        (lambda x: denoise(x.astype(int), 1.0), "unsigned integers or floats, got int64"),
+        (lambda x: denoise(x, 1.0, joint=True, stride=2), "stride must be 1, got 2"),
+        (lambda x: denoise(x, 1.0, dictionary=np.ones((3, 5))), "dictionary has 5 features"),
+        (lambda x: denoise(x, 1.0, n_atoms=0), "n_atoms must be >= 1"),
+    ],
+)
+def test_bad_input(grey, call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(grey[1])
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    sides=st.tuples(st.integers(2, 8), st.integers(2, 8)),
+    size=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    lines=st.integers(1, 6),
+    reach=st.integers(1, 4),
+    most=st.integers(1, 5),
+    bound=st.sampled_from([0.0, 0.3, 1.0, 1e9]),
+    seed=st.integers(0, 100),
+)
+def test_groups_of_patches_that_look_alike(sides, size, lines, reach, most, bound, seed):
+    shape = (sides[0] + size[0] - 1, sides[1] + size[1] - 1, 1)
+    guide = np.random.default_rng(seed).random(shape)
+    bands = group_bands(guide, size, bound, lines, 2, reach, most)
+    assert sum(len(band) for band in bands) == sides[0]
+    for number, band in enumerate(bands):
+        first = number * lines
+        expected = naive.group_alike(guide, size, first, len(band), reach, bound, most)
+        np.testing.assert_array_equal(band, expected)
+
+
+# --- video
+
+
+def clip(n=6, sigma=20.0):
+    clean = [naive.picture(56, 72, 2 * t).astype(np.float32) for t in range(n)]
+    rng = np.random.default_rng(0)
+    return clean, [x + rng.normal(0, sigma, x.shape).astype(np.float32) for x in clean]
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_stream_is_cleaned_as_it_comes(depth):
+    clean, noisy = clip()
+    taken = []
+
+    def stream():
+        for frame in noisy:
+            taken.append(len(taken))
+            yield frame
+
+    run = denoise_video(stream(), 20.0, depth=depth, n_atoms=48, steps_per_frame=3)
+    first = next(run)
+    assert len(taken) == depth
+    out = [first, *run]
+    assert len(out) == len(noisy)
+    gains = [psnr(z, x) - psnr(y, x) for x, y, z in zip(clean, noisy, out, strict=True)]
+    assert min(gains) > 4.0
+
+
+def test_short_streams_and_dtypes():
+    _, noisy = clip(2)
+    frames = [np.clip(np.rint(x), 0, 255).astype(np.uint8) for x in noisy]
+    out = list(denoise_video(frames, n_atoms=16, steps_per_frame=1))
+    assert [x.dtype for x in out] == [np.uint8] * 2
+    assert list(denoise_video([])) == []
+    black = [np.zeros((20, 20), np.uint8)] * 4
+    np.testing.assert_array_equal(list(denoise_video(black, 5.0)), black)
+    np.testing.assert_array_equal(list(denoise_video(frames, 0.0)), frames)
+    with pytest.raises(ValueError, match="all must have one shape"):
+        list(denoise_video([frames[0], frames[1][:30]], 5.0))
+
+
+def test_the_dictionary_follows_the_stream():
+    rng = np.random.default_rng(0)
+    across = np.sin(np.arange(60) * 1.3)[None, :] * np.ones((60, 1))
+    frames = [across + 0.05 * rng.standard_normal((60, 60)) for _ in range(6)]
+    frames += [across.T + 0.05 * rng.standard_normal((60, 60)) for _ in range(12)]
+    shares = {}
+    for forget in (0.3, 1.0):
+        learner = FrameLearner(6, 4, Lasso(0.3), forget=forget, steps_per_frame=1)
+        for frame in frames:
+            learner.partial_fit(frame)
+        atoms = learner.D.reshape(-1, 6, 6)
+        down, side = (np.ptp(atoms, axis=a).mean(axis=1) for a in (1, 2))
+        shares[forget] = np.mean(down > side)
+        assert learner.n_frames == 18
+    assert shares[0.3] >= shares[1.0]
+    assert shares[0.3] == 1.0
+
+
+def test_frame_learner_bad_input():
+    learner = FrameLearner(6, 4)
+    with pytest.raises(ValueError, match="nothing has been learned yet"):
+        learner.D  # noqa: B018
+    learner.partial_fit(np.zeros((20, 20)))  # nothing to see: passed over
+    assert learner.n_frames == 1
+    with pytest.raises(ValueError, match="does not fit into frame"):
+        learner.partial_fit(np.zeros((4, 20)))
+    with pytest.raises(ValueError, match=r"forget must be in \[0, 1\]"):
+        FrameLearner(6, 4, forget=1.5)

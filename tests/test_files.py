@@ -1,0 +1,276 @@
+"""States and models as files: whole, exact, and refused when they are not."""
+
+import json
+import struct
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from smalto import learn
+from smalto.coders import (
+    L0,
+    OMP,
+    Bridge,
+    ErrorBound,
+    GroupLasso,
+    JointLasso,
+    JointOMP,
+    L1Ball,
+    Lasso,
+    Ridge,
+    TreeLasso,
+)
+from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball, Simplex
+from smalto.learners import SGD, Batch, Continuation, Online, Replacement
+from smalto.learning.files import read_file, write_file
+from smalto.learning.model import Model
+from smalto.learning.settings import from_json, known, register, to_json
+from smalto.learning.state_file import load_state, save_state
+
+X = np.random.default_rng(0).standard_normal((300, 10))
+BUILT_IN = set(known())
+
+SETTINGS = [
+    Lasso(0.1, ridge=0.2, positive=True), Lasso(nonzeros=3), L1Ball(2.0), L1Ball([1.0, 2.5]),
+    ErrorBound(0.1), OMP(nonzeros=3, eps=0.5), L0(0.3), Ridge(0.1), L2Ball(positive=True),
+    ElasticNetBall(0.1), replace(ElasticNetBall(density=0.3), pace=0.123, side=-1),
+    FusedLassoBall(0.1, 0.2), Simplex(), Online(), Online(memory="replace", batch_size=7),
+    Bridge(0.1, 0.5), GroupLasso(0.1, [0, 0, 1, 1], weights=[1.0, 2.0]), JointLasso(0.2),
+    JointOMP(nonzeros=2), TreeLasso(0.1, parents=[-1, 0, 0, 1]), Lasso(0.1, weights=[1, np.inf]),
+    Batch(sweeps=2), SGD(1.0, 2.0), Replacement(idle=float("inf")), Continuation(0.5, 7),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=repr)
+def test_settings_survive(setting):
+    arrays = {}
+    text = json.dumps(to_json(setting, arrays, "it"), allow_nan=False)
+    back = from_json(json.loads(text), arrays)
+    assert back == setting
+    assert vars(back) == vars(setting)
+
+
+def test_every_kind_of_setting_is_tried():
+    assert {type(setting).__name__ for setting in SETTINGS} == BUILT_IN
+
+
+@given(
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner) | st.lists(inner).map(tuple),
+        max_leaves=8,
+    )
+)
+def test_plain_values_survive(value):
+    assert from_json(json.loads(json.dumps(to_json(value, {}, "it"))), {}) == value
+
+
+def same(a, b):
+    for key, value in vars(a).items():
+        other = getattr(b, key)
+        if key == "stats":
+            for mine, yours in zip(value, other, strict=True):
+                same(mine, yours)
+        elif key == "store":
+            assert (value is None) == (other is None)
+            if value is not None:
+                same(value, other)
+        elif isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, other)
+            assert value.dtype == other.dtype
+        else:
+            assert repr(value) == repr(other)  # SGD's surrogate is NaN, on both sides
+
+
+RUNS = [
+    {"coder": Lasso(nonzeros=3), "constraint": ElasticNetBall(density=0.5)},
+    {"learner": Online(memory="replace", batch_size=40)},
+    {"learner": Batch(), "coder": OMP(nonzeros=2)},
+    {"learner": SGD(batch_size=30)},
+]
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_state_survives_bit_for_bit(run, dtype, tmp_path):
+    path = tmp_path / "state.safetensors"
+    state = learn(X.astype(dtype), 12, **run, max_steps=5, random_state=0).state
+    save_state(state, path)
+    loaded = load_state(path)
+    same(state, loaded)
+    assert not (tmp_path / ".state").exists()
+    assert [file.name for file in tmp_path.iterdir()] == ["state.safetensors"]
+    # Any reader of safetensors can have the numbers.
+    np.testing.assert_array_equal(load_file(path)["state.D"], state.D)
+    a = learn(X.astype(dtype), 12, max_steps=11, state=state)
+    b = learn(X.astype(dtype), 12, max_steps=11, state=loaded)
+    np.testing.assert_array_equal(a.D, b.D)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "state.safetensors"
+    learner = Online(memory="replace", batch_size=50)
+    save_state(learn(X, 12, learner=learner, max_steps=3, random_state=0).state, path)
+    return path
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_truncated_and_altered_files_are_refused(whole, data):
+    content = bytearray(whole.read_bytes())
+    if data.draw(st.booleans()):
+        content = content[: data.draw(st.integers(0, len(content) - 1))]
+    else:
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place] ^= 1 << data.draw(st.integers(0, 7))
+    bad = whole.with_name("bad.safetensors")
+    bad.write_bytes(content)
+    header = 8 + struct.unpack("<Q", whole.read_bytes()[:8])[0]
+    try:
+        state = load_state(bad)
+    except ValueError:
+        return
+    # What is left are changes that say the same: of the spaces that fill the header.
+    assert len(content) == whole.stat().st_size
+    assert content[header:] == whole.read_bytes()[header:]
+    same(state, load_state(whole))
+
+
+def rewrite(source, target, change):
+    """A file with other contents and a right checksum: what validation has to find."""
+    kind, content, arrays = read_file(source, ("state",))
+    fields = content["fields"]
+    change(fields, arrays)
+    write_file(target, kind, content, arrays)
+
+
+CHANGES = {
+    "D is float64 of shape": lambda f, a: a.update({"state.D": a["state.D"][0]}),
+    "last_used is float64": lambda f, a: a.update({"state.last_used": np.zeros(12)}),
+    "stats.0..A is float64 of shape": lambda f, a: a.update({"state.stats.0.A": np.zeros((3, 3))}),
+    "contains NaN": lambda f, a: a["state.D"].__setitem__((1, 1), np.nan),
+    "store.indices name atoms": lambda f, a: a["state.store.indices"].__setitem__((0, 0), 99),
+    "store.counts are outside": lambda f, a: a["state.store.counts"].__setitem__(0, 1000),
+    "store.counts is int32 of": lambda f, a: a.update(
+        {"state.store.counts": a["state.store.counts"][:5]}
+    ),
+    "step is -3": lambda f, a: f.update(step=-3),
+    "step is 1.5, not": lambda f, a: f.update(step=1.5),
+    "place is 301 of 300": lambda f, a: f.update(place=301),
+    "seconds is inf": lambda f, a: f.update(seconds={"float": "inf"}),
+    "with the settings": lambda f, a: f.pop("epoch"),
+    "its memory is not that of": lambda f, a: f["learner"]["fields"].update(memory="all"),
+    "whose memory is 'none'": lambda f, a: f["learner"]["fields"].update(memory="none"),
+    "a Lasso that cannot be: lam must be": lambda f, a: f["coder"]["fields"].update(lam=-1.0),
+    "whose positive is 'yes'": lambda f, a: f["coder"]["fields"].update(positive="yes"),
+    "a Popen, which this program does not know": lambda f, a: f["coder"].update(kind="Popen"),
+    "means nothing here": lambda f, a: f.update(coder={"eval": "print(1)"}),
+    "coder must be a coder": lambda f, a: f.update(coder=f["learner"]),
+    "learner must be a learner": lambda f, a: f.update(learner=f["coder"]),
+}
+
+
+@pytest.mark.parametrize("message", CHANGES)
+def test_states_that_cannot_be_are_refused(message, whole):
+    bad = whole.with_name("bad.safetensors")
+    rewrite(whole, bad, CHANGES[message])
+    with pytest.raises(ValueError, match=message):
+        load_state(bad)
+
+
+def test_foreign_files_are_refused(whole, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load_state(tmp_path / "gone")
+    for content in (b"", b"text", b"\x00" * 100, struct.pack("<Q", 1 << 60) + b"{}"):
+        (tmp_path / "x").write_bytes(content)
+        with pytest.raises(ValueError, match="no whole safetensors file"):
+            load_state(tmp_path / "x")
+    save_file({"D": X}, tmp_path / "x")
+    with pytest.raises(ValueError, match="none that smalto has written"):
+        load_state(tmp_path / "x")
+    with safe_open(whole, framework="numpy") as file:
+        metadata = file.metadata()
+    save_file(load_file(whole), tmp_path / "x", {**metadata, "format_version": "2"})
+    with pytest.raises(ValueError, match=r"format version 2 \(of smalto .*reads version 1"):
+        load_state(tmp_path / "x")
+    with pytest.raises(ValueError, match="no whole safetensors file"):
+        load_state(tmp_path)
+
+
+def test_models(whole, tmp_path):
+    state = load_state(whole)
+    model = Model.of(state, info={"patch": [8, 8], "centred": True})
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    loaded = Model.load(path)
+    np.testing.assert_array_equal(loaded.D, model.D)
+    assert (loaded.coder, loaded.constraint, loaded.info) == (
+        model.coder, model.constraint, model.info,
+    )  # fmt: skip
+    np.testing.assert_array_equal(loaded.encode(X).toarray(), model.encode(X).toarray())
+    np.testing.assert_array_equal(Model.load(whole).D, model.D)  # a checkpoint has one too
+    with pytest.raises(ValueError, match=r"holds a smalto\.model, wanted is a smalto\.state"):
+        load_state(path)
+    with pytest.raises(ValueError, match="D must be float32 or float64"):
+        Model(np.arange(4), state.coder, state.constraint)
+    write_file(path, "model", {"coder": None}, {"D": model.D})
+    with pytest.raises(ValueError, match="holds no model"):
+        Model.load(path)
+
+
+class Plain:
+    def project(self, atom):
+        atom /= max(1.0, float(np.linalg.norm(atom)))
+
+    def gauge(self, atom):
+        return float(np.linalg.norm(atom))
+
+
+def test_constraints_of_ones_own_are_registered(tmp_path):
+    @dataclass(frozen=True)
+    class Mine(Plain):
+        size: float = 1.0
+
+    state = learn(X, 12, constraint=Mine(), max_steps=2, random_state=0).state
+    with pytest.raises(TypeError, match="Mine cannot be saved: make it a frozen dataclass"):
+        save_state(state, tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+    register(Mine)
+    save_state(state, tmp_path / "x")
+    assert load_state(tmp_path / "x").constraint == Mine()
+    with pytest.raises(TypeError, match="only frozen dataclasses"):
+        register(Plain)
+    with pytest.raises(ValueError, match="the name Lasso is taken"):
+        register(dataclass(frozen=True)(type("Lasso", (), {})))
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    write_file(path, "state", {}, {"D": X})
+    before = path.read_bytes()
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("smalto.learning.files.os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_file(path, "state", {}, {"D": 2 * X}, keep=3)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_older_files_are_kept(tmp_path):
+    path = tmp_path / "x"
+    for i in range(5):
+        write_file(path, "state", {"i": i}, {})
+        assert read_file(path, ("state",))[1] == {"i": i}
+    for i in range(5, 10):
+        write_file(path, "state", {"i": i}, {}, keep=3)
+    kept = {file.name: read_file(file, ("state",))[1]["i"] for file in tmp_path.iterdir()}
+    assert kept == {"x": 9, "x.1": 8, "x.2": 7}

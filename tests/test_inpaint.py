@@ -1,0 +1,110 @@
+"""Missing pixels filled in."""
+
+import naive_image as naive
+import numpy as np
+import pytest
+
+from smalto.image import inpaint
+
+QUICK = {"patch_size": 8, "n_atoms": 32, "n_steps": 15, "n_rounds": 1, "stride": 2}
+
+
+def error(a, b, mask):
+    return float(np.sqrt(np.mean((np.asarray(a, float)[mask] - np.asarray(b, float)[mask]) ** 2)))
+
+
+@pytest.fixture(scope="module")
+def photo():
+    planes = [naive.picture(80, 90, s).clip(0, 255) for s in (0, 1, 2)]
+    return np.stack(planes, axis=2).astype(np.uint8)
+
+
+def stripes(shape):
+    mask = np.zeros(shape, bool)
+    mask[10::25, 5:-5] = mask[11::25, 5:-5] = True
+    return mask
+
+
+def test_lines_are_removed_and_the_rest_is_kept(photo):
+    mask = stripes(photo.shape[:2])
+    damaged = np.where(mask[:, :, None], 255, photo).astype(np.uint8)
+    before = damaged.copy()
+    out = inpaint(damaged, mask, channel_axis=-1, **QUICK)
+    np.testing.assert_array_equal(damaged, before)
+    assert out.dtype == np.uint8
+    np.testing.assert_array_equal(out[~mask], photo[~mask])
+    assert error(out, photo, mask) < 8
+    first = inpaint(
+        np.moveaxis(damaged, 2, 0), np.moveaxis(np.repeat(mask[:, :, None], 3, 2), 2, 0),
+        channel_axis=0, **QUICK,
+    )  # fmt: skip
+    np.testing.assert_array_equal(np.moveaxis(first, 0, 2), out)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_random_pixels(photo, dtype):
+    grey = photo[:, :, 1].astype(dtype)
+    mask = np.random.default_rng(0).random(grey.shape) < 0.5
+    out = inpaint(np.where(mask, np.nan, grey).astype(dtype), mask, **QUICK)
+    assert out.dtype == dtype
+    assert error(out, grey, mask) < 8
+    assert error(np.full_like(grey, grey[~mask].mean()), grey, mask) > 30
+
+
+def test_a_hole_larger_than_a_patch_is_filled_from_its_border():
+    slope = np.add.outer(np.arange(60.0), 2 * np.arange(60.0))
+    slope += np.random.default_rng(0).normal(0, 0.1, slope.shape)
+    mask = np.zeros(slope.shape, bool)
+    mask[20:40, 22:42] = True
+    out = inpaint(np.where(mask, 0, slope), mask, **QUICK)
+    assert np.isfinite(out).all()
+    assert error(out, slope, mask) < 0.6 * error(np.full_like(slope, slope.mean()), slope, mask)
+
+
+def test_threads_do_not_matter(photo):
+    grey = photo[:50, :60, 0]
+    mask = stripes(grey.shape)
+    one, two = (inpaint(grey, mask, n_threads=n, **QUICK) for n in (1, 3))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_special_masks(photo):
+    grey = photo[:, :, 0]
+    none = np.zeros(grey.shape, bool)
+    same = inpaint(grey, none)
+    np.testing.assert_array_equal(same, grey)
+    assert same is not grey
+    flat = np.full((30, 30), 9.0)
+    mask = np.zeros(flat.shape, bool)
+    mask[10:14, 10:14] = True
+    np.testing.assert_allclose(inpaint(flat, mask), flat)
+    one = np.ones((20, 20), bool)
+    one[7, 9] = False
+    np.testing.assert_allclose(inpaint(np.full((20, 20), 4.0), one, **QUICK), 4.0, rtol=1e-5)
+
+
+def test_given_atoms(photo):
+    grey = photo[:, :, 0].astype(float)
+    mask = stripes(grey.shape)
+    D = np.random.default_rng(0).standard_normal((20, 64))
+    out = inpaint(grey, mask, dictionary=D, patch_size=8)
+    assert np.isfinite(out).all()
+    np.testing.assert_array_equal(out[~mask], grey[~mask])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x, m: inpaint(x, np.ones_like(m)), "all of the 7200 pixels are masked"),
+        (lambda x, m: inpaint(x, m[:-1]), r"shape of its picture, \(80, 90\), got \(79, 90\)"),
+        (lambda x, m: inpaint(x, m.astype(int)), "True = missing"),
+        (lambda x, m: inpaint(x[:6, :6], m[:6, :6]), "12 x 12 does not fit into image"),
+        (lambda x, m: inpaint(np.where(m, x, np.nan), m), "image contains NaN"),
+        (lambda x, m: inpaint(x, m, lam=-1.0), "lam must be >= 0"),
+        (lambda x, m: inpaint(x, m, dictionary=np.ones((2, 9))), "dictionary has 9 features"),
+    ],
+)
+def test_bad_input(photo, call, message):
+    grey = photo[:, :, 0].astype(float)
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(grey, stripes(grey.shape))

@@ -1,0 +1,296 @@
+"""JointLasso and JointOMP: exact on everything, group by group, whatever the groups look like."""
+
+import warnings
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from naive_joint import (
+    joint_gains,
+    joint_lasso,
+    joint_lasso_cost,
+    joint_lasso_violation,
+    joint_omp,
+    refit,
+)
+from problems import DEGENERATE, DTYPES, ordinary, problems
+from scipy import sparse
+
+from smalto import encode
+from smalto.coders import OMP, JointLasso, JointOMP, Lasso, duality_gap
+
+TOLERANCE = {np.float32: 2e-4, np.float64: 1e-8}
+GAP = {np.float32: 2e-5, np.float64: 1e-9}
+
+
+def quiet(X, D, coder, **kwargs):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "eps is out of reach|nonzeros=")
+        return encode(X, D, coder, **kwargs)
+
+
+def seen(X, D, dtype):
+    """The numbers that the coder has seen: those rounded to its dtype."""
+    return X.astype(dtype).astype(float), D.astype(dtype).astype(float)
+
+
+def parts(codes, labels):
+    """Each group's rows and dense codes in float64."""
+    dense = codes.toarray().astype(float)
+    return [(labels == label, dense[labels == label]) for label in np.unique(labels)]
+
+
+def some_groups(n):
+    """Interleaved groups of sizes 1, 2, 3, ..."""
+    sizes = np.repeat(np.arange(n), np.arange(1, n + 1))[:n]
+    return np.random.default_rng(0).permutation(sizes)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("share", [0.7, 0.2, 0.02])
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_joint_lasso_is_optimal(name, share, dtype):
+    X, D = seen(*DEGENERATE[name], dtype)
+    labels = some_groups(len(X))
+    lam = share * max(np.abs(X @ D.T).max(), 1e-3)
+    codes = encode(X.astype(dtype), D.astype(dtype), JointLasso(lam), groups=labels)
+    assert codes.dtype == dtype
+    gap = duality_gap(X, D, codes, JointLasso(lam), groups=labels)
+    for rows, A in parts(codes, labels):
+        cost = joint_lasso_cost(X[rows], D, A, lam)
+        scale = np.linalg.norm(X[rows] @ D.T, axis=0).max()
+        # what float32 codes can express at best
+        rounding = np.finfo(dtype).eps * np.abs(A).max(initial=0.0) * np.abs(D @ D.T).max()
+        tolerance = TOLERANCE[dtype] * (scale + lam) + 30 * rounding * np.sqrt(rows.sum())
+        assert joint_lasso_violation(X[rows], D, A, lam) <= tolerance * (1 + 30 * (share < 0.1))
+        floor = 30 * np.finfo(dtype).eps * 0.5 * (X[rows] ** 2).sum()
+        assert gap[rows].sum() <= GAP[dtype] * cost / share + floor
+        used = np.abs(A).sum(0) > 0
+        counts = np.diff(codes.indptr)[rows]
+        assert (counts == used.sum()).all()
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_joint_lasso_is_its_twin(share):
+    X, D = ordinary(11, n=14)
+    labels = np.array(list("abacabadabacab"))
+    lam = share * np.abs(X @ D.T).max()
+    codes, info = encode(X, D, JointLasso(lam), groups=labels, return_info=True)
+    for rows, A in parts(codes, labels):
+        np.testing.assert_allclose(A, joint_lasso(X[rows], D, lam), atol=1e-7)
+        assert len(set(info.iterations[rows])) == 1
+    assert (info.gap >= 0).all()
+    assert info.gap.sum() <= 1e-9
+    scaled = encode(X, D, JointLasso(lam / 2, by_size=True), groups=labels)
+    rows = labels == "b"  # four of them
+    np.testing.assert_allclose(scaled.toarray()[rows], codes.toarray()[rows], atol=1e-7)
+
+
+@settings(max_examples=80, deadline=None)
+@given(problems())
+def test_any_joint_lasso(problem):
+    X, D, lam, _, _ = problem
+    codes = encode(X, D, JointLasso(lam)).toarray()
+    if lam == 0.0:
+        residual = X - codes @ D
+        assert np.abs(residual @ D.T).max() <= 1e-7 * (1 + np.abs(X @ D.T).max())
+        return
+    cost = joint_lasso_cost(X, D, codes, lam)
+    assert cost <= joint_lasso_cost(X, D, joint_lasso(X, D, lam, 2000), lam) * (1 + 1e-8) + 1e-12
+    assert joint_lasso_violation(X, D, codes, lam) <= 1e-4 * (1 + np.abs(X @ D.T).max())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_groups_of_one_are_the_lasso(dtype):
+    X, D = ordinary(3)
+    X, D = X.astype(dtype), D.astype(dtype)
+    lam = 0.15
+    one = encode(X, D, JointLasso(lam), groups=np.arange(len(X)))
+    lasso = encode(X, D, Lasso(lam))
+    np.testing.assert_allclose(
+        one.toarray(), lasso.toarray(), atol=1e-3 if dtype == np.float32 else 1e-6
+    )
+    codes = one.toarray().astype(float)
+    gap = naive.lasso_gap(X, D, codes, lam)
+    assert np.all(gap <= GAP[dtype])
+    np.testing.assert_allclose(
+        duality_gap(X, D, one, JointLasso(lam), groups=np.arange(len(X))),
+        duality_gap(X, D, one, Lasso(lam)), atol=1e-12,
+    )  # fmt: skip
+
+
+def test_joint_lasso_agrees_with_cvxpy():
+    cvxpy = pytest.importorskip("cvxpy")
+    X, D = ordinary(5, n=6, k=18, m=10)
+    A = cvxpy.Variable((6, 18))
+    fit = 0.5 * cvxpy.sum_squares(X - A @ D)
+    problem = cvxpy.Problem(cvxpy.Minimize(fit + 0.4 * cvxpy.sum(cvxpy.norm(A, 2, axis=0))))
+    problem.solve(solver="CLARABEL")
+    codes = encode(X, D, JointLasso(0.4)).toarray()
+    assert joint_lasso_cost(X, D, codes, 0.4) == pytest.approx(problem.value, rel=1e-6)
+    np.testing.assert_allclose(codes, A.value, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("look_ahead", [True, False])
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_joint_omp_is_greedy_and_exact(name, look_ahead, dtype):
+    X, D = seen(*DEGENERATE[name], dtype)
+    labels = some_groups(len(X))
+    nonzeros = min(4, *D.shape)
+    coder = JointOMP(nonzeros, look_ahead=look_ahead)
+    codes = quiet(X.astype(dtype), D.astype(dtype), coder, groups=labels)
+    for rows, A in parts(codes, labels):
+        S = np.flatnonzero(np.abs(A).sum(0)).tolist()
+        assert len(S) <= nonzeros
+        scale = np.linalg.norm(X[rows])
+        error = np.linalg.norm(X[rows] - A @ D)
+        tolerance = TOLERANCE[dtype] * scale
+        assert error <= np.linalg.norm(refit(X[rows], D, S)[1]) + 10 * tolerance
+        if len(S) < nonzeros:  # nothing would have helped
+            gain = joint_gains(X[rows], D, S, True)
+            assert gain.max(initial=0.0) <= (30 * tolerance) ** 2
+        if name in ("ordinary", "correlated", "k > m", "k < m", "n = 1", "n < k", "large", "small"):
+            twin = joint_omp(X[rows], D, nonzeros, look_ahead=look_ahead)
+            assert error <= np.linalg.norm(X[rows] - twin @ D) + tolerance
+
+
+@pytest.mark.parametrize("look_ahead", [True, False])
+def test_joint_omp_is_its_twin(look_ahead):
+    X, D = ordinary(9, n=17, k=40)
+    labels = some_groups(17)
+    eps = 0.2
+    codes = encode(X, D, JointOMP(6, eps, look_ahead), groups=labels)
+    for rows, A in parts(codes, labels):
+        np.testing.assert_allclose(A, joint_omp(X[rows], D, 6, eps, look_ahead), atol=1e-9)
+    single = encode(X, D, OMP(5, look_ahead=look_ahead))
+    one = encode(X, D, JointOMP(5, look_ahead=look_ahead), groups=np.arange(17))
+    np.testing.assert_allclose(one.toarray(), single.toarray(), atol=1e-9)
+
+
+def test_the_mean_error_of_a_group_is_bounded():
+    X, D = ordinary(2, n=24, k=40)
+    X *= np.geomspace(0.5, 2.0, 24)[:, None]
+    labels = some_groups(24)
+    codes, info = encode(X, D, JointOMP(eps=0.3), groups=labels, return_info=True)
+    errors = ((X - codes @ D) ** 2).sum(1)
+    for rows, A in parts(codes, labels):
+        assert errors[rows].mean() <= 0.3
+        S = np.flatnonzero(np.abs(A).sum(0))
+        if len(S):  # one atom fewer would not have done
+            fewer = joint_omp(X[rows], D, len(S) - 1)
+            assert ((X[rows] - fewer @ D) ** 2).sum(1).mean() > 0.3
+    assert (errors > 0.3).any()
+    np.testing.assert_array_equal(info.iterations, np.diff(codes.indptr))
+    assert np.isnan(info.gap).all()
+    with pytest.warns(UserWarning, match=r"eps is out of reach for 1 of 2 groups"):
+        encode(np.eye(3)[[0, 0, 2]], np.eye(3)[:2], JointOMP(eps=0.1), groups=[0, 0, 1])
+
+
+def test_zero_nonzeros_and_more_than_there_are():
+    X, D = ordinary(n=4)
+    assert encode(X, D, JointOMP(0)).nnz == 0
+    with pytest.warns(UserWarning, match="nonzeros=99 is more than the 24 atoms of 16 features"):
+        codes = encode(X, D, JointOMP(99))
+    np.testing.assert_allclose(codes @ D, X, atol=1e-9)
+    assert encode(X[:0], D, JointOMP(2), groups=[]).shape == (0, 24)
+    assert encode(X[:0], D, JointLasso(0.1), groups=[]).shape == (0, 24)
+
+
+@pytest.mark.parametrize("coder", [JointLasso(0.3), JointOMP(3)], ids=repr)
+def test_labels_of_any_kind_in_any_order(coder):
+    X, D = ordinary(4, n=60)
+    numbers = np.repeat(np.arange(12), 5)
+    shuffled = np.random.default_rng(1).permutation(60)
+    plain = encode(X, D, coder, groups=numbers)
+    words = np.array([f"group {number}" for number in numbers])
+    for labels in (numbers, words, list(words), 0.5 * numbers, -numbers):
+        labels = np.asarray(labels)[shuffled]
+        codes = encode(X[shuffled], D, coder, groups=labels)
+        np.testing.assert_allclose(codes.toarray(), plain.toarray()[shuffled], atol=1e-12)
+    alone = encode(X[:5], D, coder)  # by default all signals are one group
+    np.testing.assert_array_equal(alone.toarray(), plain.toarray()[:5])
+    rows = encode(sparse.csr_array(X), D, coder, groups=numbers)
+    np.testing.assert_allclose(rows.toarray(), plain.toarray(), atol=1e-9)
+
+
+@pytest.mark.parametrize("coder", [JointLasso(2.0), JointOMP(4)], ids=repr)
+def test_groups_larger_than_a_chunk_and_any_number_of_threads(coder):
+    X, D = ordinary(8, n=3000)
+    sizes = [1500, 1, 700, 3, 1, 128, 128, 500, 39]
+    labels = np.random.default_rng(2).permutation(np.repeat(np.arange(9), sizes))
+    one = encode(X, D, coder, groups=labels, n_threads=1)
+    for threads in (2, 3):
+        other = encode(X, D, coder, groups=labels, n_threads=threads)
+        np.testing.assert_array_equal(one.data, other.data)
+        np.testing.assert_array_equal(one.indices, other.indices)
+    for label in (0, 2, 4):
+        rows = labels == label
+        alone = encode(X[rows], D, coder)
+        np.testing.assert_allclose(alone.toarray(), one.toarray()[rows], atol=1e-8)
+    if isinstance(coder, JointLasso):
+        gap = duality_gap(X, D, one, coder, groups=labels)
+        assert gap.sum() <= 1e-9 * 0.5 * (X**2).sum()
+
+
+def test_more_atoms_than_there_was_room_for():
+    X, D = ordinary(6, n=12, k=300, m=280)
+    labels = np.repeat([0, 1, 2], 4)
+    for coder in (JointLasso(1e-3), JointOMP(200)):
+        codes = encode(X, D, coder, groups=labels)
+        assert np.diff(codes.indptr).min() > 128
+        if isinstance(coder, JointLasso):
+            assert duality_gap(X, D, codes, coder, groups=labels).max() <= 1e-9
+        else:
+            for rows, A in parts(codes, labels):
+                twin = joint_omp(X[rows], D, 200)
+                assert ((X[rows] - A @ D) ** 2).sum() <= ((X[rows] - twin @ D) ** 2).sum() + 1e-8
+
+
+def test_penalties_and_gaps_are_shared_by_a_group():
+    codes = sparse.csr_array(np.array([[3.0, 0.0], [4.0, 1.0], [0.0, 2.0]]))
+    groups = np.array([0, 2, 3])
+    np.testing.assert_allclose(JointLasso(0.5).penalty(codes, groups), [1.5, 1.5, 1.0])
+    np.testing.assert_allclose(JointLasso(0.5).penalty(codes), 0.5 * (5 + np.sqrt(5)) / 3)
+    scaled = JointLasso(0.5, by_size=True).penalty(codes, groups)
+    np.testing.assert_allclose(scaled, [1.5 * np.sqrt(2), 1.5 * np.sqrt(2), 1.0])
+    np.testing.assert_array_equal(JointOMP(1).penalty(codes, groups), [0, 0, 0])
+    X, D = ordinary(n=3, k=2, m=4)
+    gap = duality_gap(X, D, codes, JointLasso(0.5), groups=["a", "a", "b"])
+    assert gap[0] == gap[1]
+    best = encode(X[:2], D, JointLasso(0.5)).toarray()
+    dense = codes.toarray()
+    excess = joint_lasso_cost(X[:2], D, dense[:2], 0.5) - joint_lasso_cost(X[:2], D, best, 0.5)
+    assert 2 * gap[0] >= excess > 0
+
+
+def test_bad_input():
+    X, D = ordinary()
+    for lam in (-1, np.nan):
+        with pytest.raises(ValueError, match="lam must be >= 0"):
+            JointLasso(lam)
+    with pytest.raises(ValueError, match="lam must be finite"):
+        JointLasso(np.inf)
+    with pytest.raises(TypeError, match="lam must be a number, got '1'"):
+        JointLasso("1")
+    with pytest.raises(ValueError, match="JointOMP needs a limit"):
+        JointOMP()
+    with pytest.raises(TypeError, match="nonzeros must be an integer"):
+        JointOMP([1, 2])
+    with pytest.raises(ValueError, match="nonzeros must be >= 0, got -1"):
+        JointOMP(-1)
+    with pytest.raises(ValueError, match="eps must be >= 0"):
+        JointOMP(eps=-0.5)
+    with pytest.raises(ValueError, match="one label for each of the 20 rows"):
+        encode(X, D, JointOMP(2), groups=[1, 2])
+    with pytest.raises(ValueError, match="groups must not contain NaN"):
+        encode(X, D, JointOMP(2), groups=np.full(20, np.nan))
+    with pytest.raises(ValueError, match="Lasso codes each signal by itself"):
+        encode(X, D, Lasso(0.1), groups=np.zeros(20))
+    with pytest.raises(ValueError, match="JointLasso does not know of missing entries"):
+        encode(X, D, JointLasso(0.1), mask=X > 0.5)
+    with pytest.raises(ValueError, match="weights are for"):
+        encode(X, D, JointLasso(0.1), weights=np.ones(24))
+    with pytest.raises(TypeError, match="JointOMP is not a convex problem"):
+        duality_gap(X, D, np.zeros((20, 24)), JointOMP(2))

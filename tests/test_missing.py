@@ -1,0 +1,315 @@
+"""Signals with missing entries: in coding, and in learning."""
+
+import itertools
+import warnings
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import DEGENERATE, DTYPES, dictionary, ordinary, problems
+
+from smalto import DictionaryLearning, encode, learn
+from smalto.coders import L0, OMP, Bridge, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
+from smalto.datasets import random_patches, sample_photo
+from smalto.kernels.lazy_gram import begin_signal, make_row, squared_norms
+from smalto.learners import SGD, Batch, Online
+
+CODERS = [
+    Lasso(0.1),
+    Lasso(0.05, ridge=0.1, positive=True),
+    ErrorBound(0.1),
+    L1Ball(1.0),
+    OMP(nonzeros=3),
+    L0(0.02),
+    Ridge(0.1),
+    Bridge(0.05, delta=0.05),
+]
+CONVEX = [coder for coder in CODERS if hasattr(coder, "gap")]
+FEW = {np.float32: 1e-5, np.float64: 1e-11}
+
+
+def quiet(*args, **kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return encode(*args, **kwargs)
+
+
+def holes(X, share, seed=0):
+    return np.random.default_rng(seed).random(X.shape) < share
+
+
+# --- the lazy Gram matrix
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 1.0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("width", [16, 160])
+def test_rows_of_a_lazy_gram_matrix(dtype, share, weighted, width):
+    rng = np.random.default_rng(0)
+    n, m, ridge = 3, 20, 0.5
+    D = rng.standard_normal((width, m)).astype(dtype)
+    D[1, 5:] = 0.0  # an atom that may lose all it has
+    missing = rng.random((n, m)) < share
+    missing[:, :5] |= share > 0
+    inverse = rng.uniform(0.5, 2, (n if weighted else 0, width)).astype(dtype)
+    shared = D @ D.T + ridge * np.eye(width, dtype=dtype)
+    lazy = (
+        shared.reshape(-1), np.ascontiguousarray(D.T).reshape(-1), missing, inverse,
+        np.empty((2, m), np.int64), np.zeros(3, np.int64), np.zeros(width, np.bool_), ridge,
+    )  # fmt: skip
+    G, fast = np.full(width * width, np.nan, dtype), np.full(width * width, np.nan, np.float32)
+    fast = G if dtype == np.float32 else fast
+    for row in range(n):
+        begin_signal(lazy, row)
+        known = np.where(missing[row], 0, D.astype(float))
+        expected = known @ known.T + ridge * np.eye(width)
+        if weighted:
+            expected *= inverse[row].astype(float) * inverse[row].astype(float)[:, None]
+        tolerance = 50 * np.finfo(dtype).eps * np.abs(D).max() ** 2 * m
+        for j in (1, 0, 7, 1):
+            make_row(lazy, j, G, fast)
+            np.testing.assert_allclose(G.reshape(width, -1)[j], expected[j], atol=tolerance)
+            np.testing.assert_allclose(fast.reshape(width, -1)[j], expected[j], atol=1e-3)
+        diagonal = np.empty(width, dtype)
+        squared_norms(lazy, diagonal)
+        np.testing.assert_allclose(diagonal, np.diagonal(expected), atol=tolerance)
+        assert np.isnan(G.reshape(width, -1)[3]).all()  # nobody has asked for it
+
+
+# --- coding
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("coder", CODERS, ids=repr)
+@pytest.mark.parametrize("share", [0.1, 0.7])
+def test_missing_entries_might_as_well_not_exist(coder, dtype, share):
+    X, D = ordinary(n=12)
+    X, D, mask = X.astype(dtype), D.astype(dtype), holes(X, share)
+    codes = quiet(X, D, coder, mask=mask).toarray()
+    for x, d, hole, code in zip(X, [D] * len(X), mask, codes, strict=True):
+        alone = quiet(x[None, ~hole], d[:, ~hole], coder).toarray()[0]
+        if isinstance(coder, OMP | L0) and dtype == np.float32:  # ties are broken by rounding
+            errors = [((x - a @ d)[~hole] ** 2).sum() for a in (code, alone)]
+            np.testing.assert_allclose(*errors, atol=1e-4)
+        else:
+            np.testing.assert_allclose(code, alone, atol=100 * FEW[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_optimal_with_holes_on_degenerate_problems(name, dtype):
+    X, D = DEGENERATE[name]
+    X, D, mask = X.astype(dtype), D.astype(dtype), holes(X, 0.3)
+    scale = float(np.abs(X @ D.T).max()) or 1.0
+    lam, seen = 0.1 * scale, [np.asarray(part, float) for part in (X, D)]
+    codes = quiet(X, D, Lasso(lam), mask=mask).toarray()
+    for x, hole, code in zip(seen[0], mask, codes, strict=True):
+        known = x[None, ~hole], seen[1][:, ~hole]
+        missed = naive.lasso_violation(*known, code[None], lam)[0]
+        size = lam + np.abs(code).sum() * np.abs(D @ D.T).max()
+        assert missed <= {np.float32: 1e-4, np.float64: 1e-10}[dtype] * size
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.integers(0, 3))
+def test_optimal_with_holes_on_any_problem(problem, seed):
+    X, D, lam, ridge, positive = problem
+    lam = max(lam, 0.01)
+    mask = holes(X, 0.4, seed)
+    codes = quiet(X, D, Lasso(lam, ridge=ridge, positive=positive), mask=mask).toarray()
+    for x, hole, code in zip(X, mask, codes, strict=True):
+        known = x[None, ~hole], D[:, ~hole]
+        missed = naive.lasso_violation(*known, code[None], lam, ridge, positive)[0]
+        assert missed <= 1e-8 * (1 + np.abs(code).sum() * 16)
+
+
+@pytest.mark.parametrize("coder", CONVEX, ids=repr)
+def test_gap_with_holes(coder):
+    X, D = ordinary(n=20)
+    mask = holes(X, 0.4)
+    codes, info = quiet(X, D, coder, mask=mask, return_info=True)
+    reached = np.isfinite(info.gap)
+    assert np.all(info.gap[reached] < 1e-8)
+    assert reached.mean() > 0.5
+    np.testing.assert_allclose(info.gap, duality_gap(X, D, codes, coder, mask=mask))
+    assert duality_gap(X, D, 0.9 * codes, coder, mask=mask).max() > 1e-4
+
+
+@pytest.mark.parametrize("coder", CODERS, ids=repr)
+def test_a_code_does_not_depend_on_other_rows(coder):
+    X, D = ordinary(n=150)
+    mask = holes(X, 0.3)
+    mask[::3] = False
+    together = quiet(X, D, coder, mask=mask, n_threads=2).toarray()
+    for i in (0, 1, 77, 149):
+        alone = quiet(X[[i]], D, coder, mask=mask[[i]], n_threads=1).toarray()[0]
+        np.testing.assert_allclose(together[i], alone, atol=1e-12)  # products round otherwise
+
+
+def test_what_stands_in_a_hole_is_not_looked_at():
+    X, D = ordinary()
+    mask = holes(X, 0.3)
+    expected = encode(X, D, Lasso(0.1), mask=mask).toarray()
+    nan, infinite = np.where(mask, np.nan, X), np.where(mask, np.inf, X)
+    for codes in (
+        encode(nan, D, Lasso(0.1), mask=mask),
+        encode(infinite, D, Lasso(0.1), mask=mask.astype(int)),
+        encode(nan, D, Lasso(0.1), missing="nan"),
+        encode(np.ma.MaskedArray(infinite, mask), D, Lasso(0.1)),
+    ):
+        np.testing.assert_array_equal(codes.toarray(), expected)
+    assert np.isnan(nan[mask]).all()  # inputs are left alone
+
+
+def test_a_signal_without_known_entries_has_the_zero_code():
+    X, D = ordinary(n=3)
+    mask = np.zeros(X.shape, bool)
+    mask[1] = True
+    for coder in CODERS:
+        codes = quiet(X, D, coder, mask=mask).toarray()
+        assert not codes[1].any()
+        np.testing.assert_array_equal(codes[[0, 2]], quiet(X[[0, 2]], D, coder).toarray())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"mask": np.zeros((2, 2), bool)}, ValueError, "mask must have the shape"),
+        ({"mask": np.full((20, 16), 0.5)}, TypeError, "mask must hold booleans"),
+        ({"missing": "zero"}, ValueError, "missing must be None"),
+        ({"mask": np.ones((20, 16), bool), "coder": Lasso(nonzeros=3)}, ValueError, "give lam"),
+    ],
+)
+def test_bad_masks(arguments, error, message):
+    X, D = ordinary()
+    with pytest.raises(error, match=message):
+        encode(X, D, **{"coder": Lasso(0.1), **arguments})
+
+
+def test_nan_is_an_error_unless_it_means_missing():
+    X, D = ordinary()
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        encode(X, D)
+    with pytest.raises(ValueError, match="NaN"):
+        learn(X, 4)
+    X[4, 1] = np.inf
+    with pytest.raises(ValueError, match=r"first \(infinity\)"):
+        encode(X, D, missing="nan")
+
+
+# --- learning
+
+
+def planted(n=5000, k=20, m=16, seed=0):
+    rng = np.random.default_rng(seed)
+    D = dictionary(rng, k, m)
+    codes = np.zeros((n, k))
+    for code in codes:
+        code[rng.choice(k, 2, replace=False)] = rng.choice([-1, 1], 2) * rng.uniform(1, 2, 2)
+    return codes @ D, D
+
+
+def test_a_planted_dictionary_is_found_through_holes():
+    X, D = planted()
+    Y = np.where(holes(X, 0.3), np.nan, X)
+    result = learn(Y, 20, Lasso(0.15), missing="nan", n_epochs=15, random_state=0)
+    assert naive.matched(result.D, D, 0.98) >= 0.95
+    by_zeros = learn(np.nan_to_num(Y), 20, Lasso(0.15), n_epochs=15, random_state=0)
+    assert naive.matched(by_zeros.D, D, 0.98) < 0.5
+
+
+def test_better_than_filling_with_means_on_patches():
+    photo = sample_photo("flower")
+    X = random_patches(photo, 6, 4000, random_state=0).astype(float)
+    test = random_patches(photo, 6, 1000, random_state=1).astype(float)
+    Y = np.where(holes(X, 0.3), np.nan, X)
+    coder, settings = Lasso(0.2), {"n_epochs": 4, "random_state": 0}
+    with_holes = learn(Y, 48, coder, missing="nan", **settings).D
+    means = np.where(np.isnan(Y), np.nanmean(Y, axis=0), Y)
+    filled = learn(means, 48, coder, **settings).D
+    whole = learn(X, 48, coder, **settings).D
+
+    def cost(D):
+        return naive.lasso_cost(test, D, encode(test, D, coder).toarray(), 0.2).mean()
+
+    assert cost(whole) < cost(with_holes) < 0.97 * cost(filled)
+
+
+@pytest.mark.parametrize("learner", [Batch(), Online(rho=0.0, memory="all"), SGD()], ids=repr)
+def test_the_surrogate_bounds_the_cost_over_known_entries(learner):
+    X, _ = planted(n=400)
+    mask = holes(X, 0.3)
+    result = learn(X, 12, Lasso(0.1), learner=learner, mask=mask, n_epochs=3, random_state=0)
+    codes = encode(X, result.D, Lasso(0.1), mask=mask).toarray()
+    left = np.where(mask, 0, X - codes @ result.D)
+    cost = (0.5 * (left**2).sum(1) + 0.1 * np.abs(codes).sum(1)).mean()
+    surrogate = result.history[-1].surrogate
+    if isinstance(learner, SGD):
+        assert surrogate is None
+    else:
+        assert surrogate >= cost - 1e-9
+    fresh = learn(X, 12, Lasso(0.1), learner=learner, mask=mask, max_steps=1, random_state=0)
+    assert result.history[-1].batch_cost < fresh.history[0].batch_cost
+
+
+def test_holes_in_batch_learning_never_raise_the_cost():
+    X, _ = planted(n=300)
+    result = learn(
+        X, 10, Lasso(0.1), learner=Batch(), mask=holes(X, 0.4), n_epochs=12, random_state=0
+    )
+    costs = [record.batch_cost for record in result.history]
+    assert all(b <= a + 1e-12 for a, b in itertools.pairwise(costs))
+
+
+def test_every_way_to_say_it_learns_the_same():
+    X, _ = planted(n=300)
+    mask = holes(X, 0.3)
+    nan = np.where(mask, np.nan, X)
+    settings = {"coder": Lasso(0.1), "n_epochs": 2, "random_state": 0}
+    expected = learn(X, 10, mask=mask, **settings).D
+    np.testing.assert_array_equal(learn(nan, 10, missing="nan", **settings).D, expected)
+    masked = np.ma.MaskedArray(np.nan_to_num(nan), mask)
+    np.testing.assert_array_equal(learn(masked, 10, **settings).D, expected)
+    model = DictionaryLearning(10, missing="nan", **settings).fit(nan)
+    np.testing.assert_array_equal(model.components_, expected)
+    model = DictionaryLearning(10, **settings).fit(X, mask=mask)
+    np.testing.assert_array_equal(model.components_, expected)
+    codes = model.transform(X, mask=mask)
+    np.testing.assert_array_equal(codes, encode(X, expected, Lasso(0.1), mask=mask).toarray())
+    assert model.score(X, mask=mask) > -np.inf
+
+
+def test_a_stream_with_holes():
+    X, D = planted(n=3000)
+    model = DictionaryLearning(20, coder=Lasso(0.15), missing="nan", random_state=0)
+    nan = np.where(holes(X, 0.2), np.nan, X)
+    for batch in np.array_split(np.concatenate([nan] * 6), 60):
+        model.partial_fit(batch)
+    assert naive.matched(model.components_, D) > 0.9
+    validation = learn(nan, 8, Lasso(0.1), missing="nan", validation=nan[:50], random_state=0)
+    assert validation.history[-1].test_cost > 0
+
+
+def test_memory_that_would_have_to_take_back_what_was_filled():
+    X, _ = planted(n=100)
+    with pytest.raises(ValueError, match="cannot take back"):
+        learn(X, 5, Lasso(0.1), learner=Online(memory="replace"), mask=holes(X, 0.1))
+
+
+@pytest.mark.parametrize("missing", [0.3, 0.8])
+def test_against_spams(missing):
+    spams = pytest.importorskip("spams")
+    X, D = ordinary(n=30, k=40)
+    mask = holes(X, missing)
+    theirs = spams.lassoMask(
+        np.asfortranarray(X.T), np.asfortranarray(D.T), np.asfortranarray(~mask.T),
+        lambda1=0.05, numThreads=1,
+    ).toarray().T  # fmt: skip
+    for x, hole, code in zip(X, mask, theirs, strict=True):
+        lam = 0.05 * float(np.mean(~hole))  # SPAMS shrinks it by the share of known entries
+        ours = quiet(x[None], D, Lasso(lam), mask=hole[None]).toarray()[0]
+        np.testing.assert_allclose(ours, code, atol=1e-8)

@@ -1,0 +1,138 @@
+"""Dense non-negative codes: the kernel, and the exact solution through the dual."""
+
+import naive_nonnegative as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import DEGENERATE, DTYPES, problems
+from scipy.optimize import nnls
+
+from smalto import encode
+from smalto.coders import Lasso
+from smalto.coders import nonnegative as dense
+from smalto.kernels.nonnegative import PANEL, compress, descend
+
+NNLS = Lasso(0.0, positive=True)
+TOLERANCE = {np.float32: 3e-4, np.float64: 1e-9}
+
+
+def parts(n=50, k=12, m=30, seed=0, dtype=np.float64):
+    """Data with dense codes."""
+    rng = np.random.default_rng(seed)
+    D = rng.random((k, m)) ** 3
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    X = rng.random((n, k)) @ D + 0.05 * rng.random((n, m))
+    return X.astype(dtype), D.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (7, 64), (16, 65), (3, 200)])
+def test_descend_is_its_twin(dtype, shape):
+    k, n = shape
+    rng = np.random.default_rng(n)
+    F = rng.random((k, k + 2))
+    G, Q, C = (F @ F.T).astype(dtype), rng.normal(1, 2, (k, n)).astype(dtype), rng.random((k, n))
+    if k > 3:
+        G[2] = G[:, 2] = 0  # a zero atom: its codes stay as they are
+    C = C.astype(dtype)
+    expected = naive.descend(G.astype(float), Q.astype(float), 0.1, 4, C.astype(float))
+    begin, end = n // 3, n
+    out = C.copy()
+    scratch = np.empty((2, k * PANEL), dtype)
+    part = np.ascontiguousarray(Q[:, begin:end])
+    descend(G, part, dtype(0.1), 4, out, begin, end, *scratch)
+    np.testing.assert_array_equal(out[:, :begin], C[:, :begin])
+    np.testing.assert_allclose(
+        out[:, begin:], expected[:, begin:], rtol=1e-3 if dtype == np.float32 else 1e-9, atol=1e-4
+    )
+    assert out.min() >= 0
+
+
+def test_compress():
+    codes = np.array([[0.0, 2.0, -1.0], [3.0, 0.0, 4.0], [0.0, 0.0, 0.0]])
+    indices, values = np.empty(3, np.int32), np.empty(3)
+    compress(codes, indices, values)
+    assert indices.tolist() == [1, 0, 2]
+    assert values.tolist() == [2.0, 3.0, 4.0]
+    found = dense.compressed(codes)
+    np.testing.assert_array_equal(found.as_csr(3).toarray(), np.maximum(codes, 0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dense_codes_are_exact(dtype):
+    X, D = parts(dtype=dtype)
+    codes = encode(X, D, NNLS)
+    assert codes.dtype == dtype
+    assert codes.nnz > 0.6 * len(X) * len(D)
+    assert codes.data.min() > 0
+    assert naive.missed(X, D, codes.toarray(), 0.0) < 1e-3 * TOLERANCE[dtype] + 1e-14
+    expected = np.array([nnls(D.T.astype(float), x.astype(float))[0] for x in X])
+    np.testing.assert_allclose(codes.toarray(), expected, atol=TOLERANCE[dtype])
+
+
+def test_dual_is_what_answers(monkeypatch):
+    X, D = parts()
+    monkeypatch.setattr(dense, "ROUNDING", 1e6)
+    called = []
+
+    from smalto.coders import lasso
+
+    real = lasso._solve_rows
+
+    def watch(G, *others):
+        called.append(G.reshape(16, 16))
+        return real(G, *others)
+
+    monkeypatch.setattr(lasso, "_solve_rows", watch)
+    encode(X, D, NNLS, n_threads=1)
+    assert len(called) == 1
+    G = np.zeros_like(called[0])
+    G[: len(D), : len(D)] = D @ D.T
+    np.testing.assert_allclose((called[0] @ G)[: len(D), : len(D)], np.eye(len(D)), atol=1e-8)
+
+
+def test_what_rounding_spoils_is_solved_again():
+    rng = np.random.default_rng(0)
+    base = rng.random((1, 40))
+    D = base + 1e-4 * rng.random((10, 40))  # atoms very much alike
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    X = rng.random((20, 10)) @ D
+    codes = encode(X, D, NNLS).toarray()
+    assert naive.missed(X, D, codes, 0.0) < 1e-9
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", sorted(DEGENERATE))
+def test_degenerate(name, dtype):
+    X, D = (a.astype(dtype) for a in DEGENERATE[name])
+    codes = encode(X, D, NNLS)
+    assert np.all(codes.data > 0)
+    if name not in ("nearly duplicate atoms", "atoms of any norm"):
+        assert naive.missed(X, D, codes.toarray(), 0.0) < TOLERANCE[dtype]
+
+
+@given(problems(), st.sampled_from(DTYPES))
+@settings(max_examples=60, deadline=None)
+def test_any_problem(problem, dtype):
+    X, D, *_ = problem
+    X, D = X.astype(dtype), D.astype(dtype)
+    codes = encode(X, D, NNLS, n_threads=1)
+    assert naive.missed(X, D, codes.toarray(), 0.0) < TOLERANCE[dtype]
+
+
+def test_start_and_company_do_not_matter():
+    X, D = parts()
+    codes = encode(X, D, NNLS).toarray()
+    other = np.random.default_rng(1).random(codes.shape)
+    np.testing.assert_allclose(encode(X, D, NNLS, start=other).toarray(), codes, atol=1e-10)
+    for i in (0, 7):
+        np.testing.assert_allclose(encode(X[[i]], D, NNLS).toarray()[0], codes[i], atol=1e-10)
+
+
+def test_inverse_of_what_has_none():
+    assert dense.inverse(np.zeros((16, 16))) is None
+    assert dense.inverse(np.ones((16, 16))) is None
+    assert dense.inverse(np.eye(dense.WIDEST + 16)) is None
+    G = np.diag([4.0, 0.0, 2.0])
+    np.testing.assert_allclose(dense.inverse(G), np.diag([0.25, 0.0, 0.5]))

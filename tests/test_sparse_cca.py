@@ -1,0 +1,291 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from smalto import SparseCCA
+from smalto.coders import Lasso, Ridge
+from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball
+from smalto.estimators.rank_one import Side, codes_of, find_pair, keep_largest
+
+DTYPES = [np.float32, np.float64]
+
+
+def planted(n=120, p=60, q=50, seed=0, dtype=np.float64, pairs=1, size=2.0):
+    """A few columns of X go with a stretch of Y, for each hidden variable."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
+    for number in range(pairs):
+        hidden = (size - 0.5 * number) * rng.standard_normal((n, 1))
+        X[:, 10 * number + 3 : 10 * number + 7] += hidden
+        Y[:, 20 * number + 5 : 20 * number + 12] -= hidden
+    return (7 + 3 * X).astype(dtype), (0.1 * Y - 2).astype(dtype)
+
+
+def standardised(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
+
+
+def cost(M, u, v, lam):
+    return 0.5 * np.sum((M - np.outer(v, u)) ** 2) + lam * np.abs(u).sum()
+
+
+@parametrize_with_checks(
+    [
+        SparseCCA(nonzeros_x=2),
+        SparseCCA(nonzeros_x=1, ordered="x", scale=False),
+        SparseCCA(coder=Lasso(0.1), constraint=ElasticNetBall(0.5)),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_planted_pairs_are_found(dtype):
+    X, Y = planted(pairs=2, n=300, dtype=dtype)
+    model = SparseCCA(2, nonzeros_x=4).fit(X, Y)
+    for number in range(2):
+        columns = np.flatnonzero(model.x_weights_[:, number])
+        np.testing.assert_array_equal(columns, 10 * number + np.arange(3, 7))
+        large = np.flatnonzero(np.abs(model.y_weights_[:, number]) > 0.2)
+        np.testing.assert_array_equal(large, 20 * number + np.arange(5, 12))
+    assert (model.correlations_ > 0.85).all()
+    assert model.x_weights_.dtype == model.y_weights_.dtype == dtype
+    held_out = planted(pairs=2, n=300, seed=1)
+    assert model.score(*held_out) > 0.85
+    norms = [np.linalg.norm(w, axis=0) for w in (model.x_weights_, model.y_weights_)]
+    np.testing.assert_allclose(norms, 1, rtol=1e-5)
+
+
+def test_either_side_may_be_the_ordered_one():
+    X, Y = planted()
+    one = SparseCCA(nonzeros_x=4).fit(X, Y)
+    for settings_ in ({"nonzeros_y": 4}, {"nonzeros_x": 4}):
+        other = SparseCCA(ordered="x", **settings_).fit(Y, X)
+        np.testing.assert_array_equal(one.x_weights_, other.y_weights_)
+        np.testing.assert_array_equal(one.y_weights_, other.x_weights_)
+
+
+def test_score_is_the_correlation_of_the_scores():
+    X, Y = planted(pairs=2)
+    model = SparseCCA(2, nonzeros_x=5).fit(X, Y)
+    a, b = model.transform(X, Y)
+    expected = [np.corrcoef(a[:, j], b[:, j])[0, 1] for j in range(2)]
+    np.testing.assert_allclose(model.correlations_, expected)
+    assert model.score(X, Y) == pytest.approx(np.mean(expected))
+    np.testing.assert_allclose(a, standardised(X) @ model.x_weights_)
+    np.testing.assert_allclose(b, standardised(Y) @ model.y_weights_)
+    np.testing.assert_array_equal(model.transform(X), a)
+    np.testing.assert_array_equal(clone(model).fit_transform(X, Y), a)
+    np.testing.assert_allclose(model.transform(X[7:8]), a[7:8])
+
+
+@given(st.integers(0, 10**6), st.floats(0.0, 2.0), st.floats(0.0, 2.0), st.integers(1, 6))
+@settings(max_examples=25, deadline=None)
+def test_neither_side_can_be_improved_alone(seed, gamma1, gamma2, count):
+    rng = np.random.default_rng(seed)
+    X, Y = standardised(rng.standard_normal((12, 9))), standardised(rng.standard_normal((12, 7)))
+    none = np.zeros((12, 0))
+    ball = FusedLassoBall(gamma1, gamma2)
+    pair = find_pair(Side(X, none), Side(Y, none), keep_largest(count), ball, 3000, 1e-10)
+    M, u, v = Y.T @ X, pair.u, pair.v
+    assert 1 <= np.count_nonzero(u) <= 9
+    # u: the conditions of the lasso over the atom v.
+    gradient = M.T @ v - u * (v @ v)
+    scale = np.abs(M).max()
+    assert np.abs(gradient).max() <= pair.lam + 1e-4 * scale
+    np.testing.assert_allclose(gradient[u != 0], pair.lam * np.sign(u[u != 0]), atol=1e-4 * scale)
+    # v: no feasible direction leads down.
+    assert ball.gauge(v) <= 1 + 1e-6
+    downhill = M @ u - v * (u @ u)
+    for z in rng.standard_normal((30, 7)):
+        ball.project(z)
+        assert downhill @ (z - v) <= 1e-3 * scale * np.linalg.norm(u)
+
+
+def test_the_cost_falls_when_lam_is_fixed():
+    X, Y = (standardised(block) for block in planted(40, 30, 20))
+    M = Y.T @ X
+    none = np.zeros((40, 0))
+    sides = Side(X, none), Side(Y, none)
+    lam = 0.2 * np.abs(M).max()
+    costs = []
+    for iterations in range(1, 8):
+        codes = codes_of(Lasso(lam), *sides)
+        pair = find_pair(*sides, codes, FusedLassoBall(1.0, 1.0), iterations, 0.0)
+        costs.append(cost(M, pair.u, pair.v, lam))
+    assert np.diff(costs).max() <= 1e-9 * costs[0]
+    assert costs[-1] < cost(M, 0 * pair.u, 0 * pair.v, lam)
+
+
+def test_a_coder_sees_the_columns_of_the_cross_product():
+    X, Y = (standardised(block) for block in planted(40, 30, 20))
+    none = np.zeros((40, 0))
+    sides = Side(X, none), Side(Y, none)
+    v = np.random.default_rng(0).standard_normal(20)
+    for coder, expected in [
+        (Ridge(3.0), lambda c, s: c / (s + 3.0)),
+        (Lasso(5.0), lambda c, s: np.sign(c) * np.maximum(np.abs(c) - 5.0, 0) / s),
+    ]:
+        c, square = X.T @ (Y @ v), v @ v
+        u, _ = codes_of(coder, *sides)(c, square, v, 1)
+        np.testing.assert_allclose(u, expected(c, square), rtol=1e-9, atol=1e-12)
+
+
+def test_any_coder_and_any_set():
+    X, Y = planted()
+    positive = SparseCCA(
+        coder=Lasso(60.0, positive=True), constraint=FusedLassoBall(1.0, 1.0, positive=True)
+    ).fit(X, -Y)
+    assert positive.x_weights_.min() >= 0
+    assert positive.y_weights_.min() >= 0
+    assert positive.score(X, -Y) > 0.8
+    assert positive.lam_ == [60.0]
+    dense = SparseCCA(coder=Ridge(1.0), constraint=L2Ball()).fit(X, Y)
+    assert np.count_nonzero(dense.x_weights_) == X.shape[1]
+    # With neither penalty nor set that bites, it is the singular vectors.
+    M = standardised(Y).T @ standardised(X)
+    v = np.linalg.svd(M)[0][:, 0]
+    assert abs(dense.y_weights_[:, 0] @ v) == pytest.approx(1, abs=1e-6)
+    assert np.isnan(SparseCCA(coder=Ridge(1.0)).fit(X, Y).lam_) == [False]
+    some = SparseCCA(nonzeros_x=4, constraint=ElasticNetBall(density=0.2)).fit(X, Y)
+    assert 0.1 <= np.mean(some.y_weights_ != 0) <= 0.3
+
+
+def test_further_pairs_leave_out_what_is_explained():
+    X, Y = planted(pairs=1, n=200)
+    model = SparseCCA(2, nonzeros_x=4).fit(X, Y)
+    assert model.correlations_[0] > 0.85
+    # Only one was planted: the second does not find it again.
+    again = np.abs(model.x_weights_[3:7, 1]).sum()
+    assert again < 0.5 * np.abs(model.x_weights_[:, 1]).sum()
+
+
+def test_the_side_is_the_matrix_it_stands_for():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((9, 30))
+    side = Side(X, np.zeros((9, 0)))
+    for _ in range(3):
+        side = side.without(rng.standard_normal(9))
+    Z = X - side.T @ side.T.T @ X
+    w, a = rng.standard_normal(30) * (rng.random(30) < 0.1), rng.standard_normal(9)
+    np.testing.assert_allclose(side.T.T @ side.T, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(side.score(w), Z @ w, atol=1e-12)
+    np.testing.assert_allclose(side.correlate(a), Z.T @ a, atol=1e-12)
+    np.testing.assert_allclose(side.moment()(a), Z @ Z.T @ a, atol=1e-10)
+    wide = Side(X[:, :4], side.T)
+    np.testing.assert_allclose(wide.moment()(a), Z[:, :4] @ Z[:, :4].T @ a, atol=1e-10)
+    same = side.without(side.T @ np.ones(3))
+    assert same.T.shape == side.T.shape
+
+
+def test_constant_columns_get_no_weight():
+    X, Y = planted()
+    X[:, 4], Y[:, 8] = 1e6 / 3, -1 / 3
+    model = SparseCCA(nonzeros_x=3).fit(X, Y)
+    assert model.x_weights_[4] == 0
+    assert model.x_scale_[4] == model.y_scale_[8] == 1
+    assert np.isfinite(model.transform(X)).all()
+
+
+def test_scale_and_shift_do_not_matter_unless_asked():
+    X, Y = planted()
+    factors = np.geomspace(0.1, 10, X.shape[1])
+    one, other = (SparseCCA(nonzeros_x=4).fit(Z, Y) for Z in (X, X * factors + factors))
+    np.testing.assert_allclose(one.x_weights_, other.x_weights_, atol=1e-6)
+    raw = SparseCCA(nonzeros_x=4, scale=False).fit(X * factors, Y)
+    assert np.abs(raw.x_weights_ - one.x_weights_).max() > 0.1
+    assert (raw.x_scale_ == 1).all()
+
+
+def test_inputs_are_left_alone_and_fits_repeat():
+    X, Y = planted()
+    for block in (X, Y):
+        block.flags.writeable = False
+    one, other = (SparseCCA(2, nonzeros_x=4).fit(X, Y) for _ in range(2))
+    np.testing.assert_array_equal(one.x_weights_, other.x_weights_)
+    copy = pickle.loads(pickle.dumps(one))
+    np.testing.assert_array_equal(copy.transform(X), one.transform(X))
+
+
+def test_one_column_y_lists_and_pipelines():
+    X, Y = planted()
+    flat = SparseCCA(nonzeros_x=4).fit(X.tolist(), Y[:, 6].tolist())
+    assert flat.y_weights_.shape == (1, 1)
+    assert flat.score(X, Y[:, 6]) > 0.5
+    line = make_pipeline(SparseCCA(nonzeros_x=4), LinearRegression()).fit(X, Y)
+    assert line.predict(X).shape == Y.shape
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"nonzeros_x": 61}, ValueError, "nonzeros_x=61 is more than X has columns.*60"),
+        ({"nonzeros_x": 0}, ValueError, "nonzeros_x must be >= 1, got 0"),
+        ({"nonzeros_x": 2.5}, TypeError, "nonzeros_x must be an integer"),
+        ({"nonzeros_y": 3}, ValueError, "nonzeros_y=3 is for ordered='x'"),
+        ({"ordered": "x", "nonzeros_y": 51}, ValueError, "nonzeros_y=51 is more than y has"),
+        ({"ordered": "z"}, ValueError, "ordered must be"),
+        ({"gamma1": -1.0}, ValueError, "gamma1 must be >= 0, got -1"),
+        ({"gamma2": -1.0}, ValueError, "gamma2 must be >= 0, got -1"),
+        ({"n_components": 0}, ValueError, "n_components must be >= 1"),
+        ({"max_iter": 0}, ValueError, "max_iter must be >= 1"),
+        ({"tol": -1}, ValueError, "tol must be >= 0"),
+        ({"scale": "yes"}, TypeError, "scale must be True or False"),
+        ({"coder": Lasso}, TypeError, "did you mean Lasso"),
+        ({"constraint": 1.0}, TypeError, "constraint must be"),
+    ],
+)
+def test_wrong_settings(options, error, message):
+    X, Y = planted()
+    model = SparseCCA(**options)
+    with pytest.raises(error, match=message):
+        model.fit(X, Y)
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_wrong_data():
+    X, Y = planted()
+    model = SparseCCA(nonzeros_x=4).fit(X, Y)
+    bad = Y.copy()
+    bad[3, 2] = np.nan
+    for wrong, message in [
+        ((X[:-1], Y), "X has 119 and y has 120"),
+        ((X, bad), r"y contains NaN.*\(3, 2\)"),
+        ((bad, Y), r"X contains NaN.*\(3, 2\)"),
+        ((0 * X + 1 / 3, Y), "every column of X is constant"),
+        ((X, 0 * Y), "every column of y is constant"),
+        ((X[:1], Y[:1]), "1 sample"),
+        ((X, None), "requires y"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.fit(*wrong)
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        model.fit(sparse.csr_array(X), Y)
+    assert model.score(X, Y) > 0.8  # as it was
+    with pytest.raises(ValueError, match="50 columns it had in fit, got 3"):
+        model.transform(X, Y[:, :3])
+    with pytest.raises(ValueError, match="two samples or more, got 1"):
+        model.score(X[:1], Y[:1])
+    with pytest.raises(NotFittedError):
+        SparseCCA().transform(X)
+
+
+def test_what_is_warned_of():
+    X, Y = planted()
+    with pytest.warns(ConvergenceWarning, match=r"pairs \[0\] have not settled"):
+        SparseCCA(nonzeros_x=4, gamma1=0.1, max_iter=1, tol=0).fit(X, Y)
+    with pytest.warns(UserWarning, match=r"pairs \[0\] are zero.*too large"):
+        model = SparseCCA(coder=Lasso(1e6)).fit(X, Y)
+    assert model.score(X, Y) == 0
+    with pytest.warns(UserWarning, match=r"pairs \[1\] are zero"):
+        SparseCCA(2, nonzeros_x=4).fit(X, Y[:, :1])

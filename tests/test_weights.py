@@ -1,0 +1,213 @@
+"""Weights: of coefficients in the penalty, and of samples in the cost."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import DEGENERATE, DTYPES, ordinary, problems
+from scipy import sparse
+from test_missing import holes, planted, quiet
+
+from smalto import DictionaryLearning, encode, learn
+from smalto.coders import OMP, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
+from smalto.learners import SGD, Batch, Online
+
+# --- of coefficients
+
+
+def weighted_violation(X, D, codes, lam, weights, ridge=0.0, positive=False):
+    """Distance from optimality: a coefficient's bound is lam times its weight."""
+    X, D, codes = np.asarray(X, float), np.asarray(D, float), np.asarray(codes, float)
+    c = (X - codes @ D) @ D.T - ridge * codes
+    bound = lam * np.broadcast_to(weights, c.shape)
+    on = np.abs(c - bound * np.sign(codes))
+    off = np.maximum((c if positive else np.abs(c)) - bound, 0.0)
+    assert not positive or codes.min(initial=0.0) >= 0
+    return np.where(codes != 0, on, off).max(axis=1, initial=0.0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", DEGENERATE)
+@pytest.mark.parametrize("positive", [False, True])
+def test_optimal_on_degenerate_problems(name, dtype, positive):
+    X, D = DEGENERATE[name]
+    X, D = X.astype(dtype), D.astype(dtype)
+    lam = 0.1 * float(np.abs(X @ D.T).max()) if np.any(X @ D.T) else 0.1
+    rng = np.random.default_rng(0)
+    each = rng.uniform(0.3, 3, (len(X), len(D)))
+    for weights in (each, each[0]):
+        codes = quiet(X, D, Lasso(lam, positive=positive), weights=weights).toarray()
+        missed = weighted_violation(X, D, codes, lam, weights, positive=positive)
+        size = lam + np.abs(codes).sum(1) * np.abs(D @ D.T).max()
+        assert np.all(missed <= {np.float32: 1e-4, np.float64: 1e-10}[dtype] * size)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.integers(0, 5))
+def test_optimal_on_any_problem(problem, seed):
+    X, D, lam, ridge, positive = problem
+    weights = np.random.default_rng(seed).choice([0.5, 1.0, 2.0, 7.0], (len(X), len(D)))
+    lam = max(lam, 0.01)
+    codes = quiet(X, D, Lasso(lam, ridge=ridge, positive=positive), weights=weights).toarray()
+    missed = weighted_violation(X, D, codes, lam, weights, ridge, positive)
+    assert np.all(missed <= 1e-8 * (1 + 16 * np.abs(codes).sum(1)))
+
+
+def test_weights_of_the_coder_and_of_the_call_multiply():
+    X, D = ordinary()
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(0.5, 2, len(D)), rng.uniform(0.5, 2, (len(X), len(D)))
+    expected = encode(X, D, Lasso(0.1), weights=a * b).toarray()
+    both = encode(X, D, Lasso(0.1, weights=a), weights=b).toarray()
+    np.testing.assert_allclose(both, expected, atol=1e-12)
+    alone = encode(X, D, Lasso(0.1, weights=a)).toarray()
+    np.testing.assert_allclose(alone, encode(X, D, Lasso(0.1), weights=a).toarray(), atol=1e-12)
+    scaled = encode(X, D / a[:, None], Lasso(0.1)).toarray() / a
+    np.testing.assert_allclose(alone, scaled, atol=1e-9)
+    same = encode(X, D, Lasso(0.1), weights=np.ones(len(D))).toarray()
+    np.testing.assert_allclose(same, encode(X, D, Lasso(0.1)).toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize("coder", [Lasso(0.1, ridge=0.2), ErrorBound(0.2), L1Ball(0.8)], ids=repr)
+@pytest.mark.parametrize("masked", [False, True])
+def test_gap(coder, masked):
+    X, D = ordinary()
+    weights = np.random.default_rng(1).uniform(0.5, 2, (len(X), len(D)))
+    mask = holes(X, 0.2) if masked else None
+    codes, info = quiet(X, D, coder, weights=weights, mask=mask, return_info=True)
+    assert np.all(info.gap < 1e-8)
+    other = quiet(X, D, coder, mask=mask)
+    assert duality_gap(X, D, other, coder, weights=weights, mask=mask).max() > 1e-4
+    if isinstance(coder, L1Ball):
+        lengths = (np.abs(codes.toarray()) * weights).sum(1)
+        np.testing.assert_allclose(lengths, 0.8, rtol=1e-8)
+    if isinstance(coder, Lasso):
+        own = Lasso(0.1, ridge=0.2, weights=weights[0])
+        codes = encode(X, D, own, mask=mask)
+        assert duality_gap(X, D, codes, own, mask=mask).max() < 1e-8
+
+
+def test_an_infinite_weight_bars_an_atom():
+    X, D = ordinary()
+    weights = np.ones(len(D))
+    weights[3] = np.inf
+    codes = encode(X, D, Lasso(0.05), weights=weights).toarray()
+    assert not codes[:, 3].any()
+    others = np.delete(np.arange(len(D)), 3)
+    np.testing.assert_allclose(
+        codes[:, others], encode(X, D[others], Lasso(0.05)).toarray(), atol=1e-12
+    )
+    assert np.isfinite(Lasso(0.05, weights=weights).penalty(codes)).all()
+
+
+def test_learning_with_weighted_coefficients():
+    X, _ = planted(n=600)
+    weights = np.geomspace(0.3, 3, 12)
+    coder = Lasso(0.2, weights=weights)
+    first = learn(X, 12, coder, max_steps=1, random_state=0)
+    result = learn(X, 12, coder, n_epochs=3, random_state=0, validation=X[:100])
+    assert result.history[-1].test_cost < 0.9 * result.history[0].test_cost
+    codes = encode(X[:100], result.D, coder)
+    cost = 0.5 * ((X[:100] - codes @ result.D) ** 2).sum(1)
+    cost += 0.2 * (np.abs(codes.toarray()) * weights).sum(1)
+    assert result.history[-1].test_cost == pytest.approx(cost.mean(), rel=1e-9)
+    use = (codes.toarray() != 0).mean(0)
+    assert use[:4].mean() > use[-4:].mean()
+    assert first.coder == coder
+    assert hash(coder) == hash(Lasso(0.2, weights=tuple(weights)))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda X, D: encode(X, D, Lasso(0.1), weights=-np.ones(len(D))), ValueError, "> 0"),
+        (lambda X, D: encode(X, D, Lasso(0.1), weights=np.zeros(len(D))), ValueError, "> 0"),
+        (lambda X, D: encode(X, D, Lasso(0.1), weights=np.ones(3)), ValueError, "of shape"),
+        (lambda X, D: encode(X, D, OMP(3), weights=np.ones(len(D))), ValueError, "no ℓ1 norm"),
+        (lambda X, D: encode(X, D, Ridge(3), weights=np.ones(len(D))), ValueError, "no ℓ1 norm"),
+        (lambda X, D: Lasso(0.1, weights=[1.0, -2.0]), ValueError, "got -2.0 for atom 1"),
+        (lambda X, D: Lasso(0.1, weights=2.0), TypeError, "one per atom"),
+        (lambda X, D: encode(X, D, Lasso(0.1, weights=[1.0])), ValueError, "there are 24 atoms"),
+    ],
+)
+def test_bad_weights(call, error, message):
+    with pytest.raises(error, match=message):
+        call(*ordinary())
+
+
+# --- of samples
+
+
+def by_weights(learner, X, weights, **kwargs):
+    return learn(
+        X, 8, Lasso(0.1), learner=learner, sample_weight=weights, init=planted()[1][:8],
+        random_state=0, **kwargs,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("as_csr", [False, True])
+def test_a_weight_is_as_good_as_so_many_copies(as_csr):
+    X, _ = planted(n=120)
+    counts = np.random.default_rng(0).integers(0, 4, 120)
+    copies = np.repeat(X, counts, axis=0)
+    kind = sparse.csr_array if as_csr else np.asarray
+    weighted = by_weights(Batch(), kind(X), counts.astype(float), n_epochs=5)
+    copied = by_weights(Batch(), kind(copies), None, n_epochs=5)
+    np.testing.assert_allclose(weighted.D, copied.D, atol=1e-9)
+    for a, b in zip(weighted.history, copied.history, strict=True):
+        assert a.batch_cost == pytest.approx(b.batch_cost)
+        assert a.surrogate == pytest.approx(b.surrogate)
+
+
+@pytest.mark.parametrize(
+    "learner", [Online(32), Online(32, memory="replace"), Online(32, memory="all"), SGD(10, 100)],
+    ids=repr,
+)  # fmt: skip
+def test_samples_without_weight_teach_nothing(learner):
+    X, _ = planted(n=200)
+    weights = np.ones(200)
+    weights[100:] = 0.0
+    spoiled = X.copy()
+    spoiled[100:] = 100 * np.random.default_rng(0).standard_normal((100, X.shape[1]))
+    expected = by_weights(learner, X, weights, n_epochs=2)
+    result = by_weights(learner, spoiled, weights, n_epochs=2)
+    np.testing.assert_array_equal(result.D, expected.D)
+    even = by_weights(learner, X, np.ones(200), n_epochs=2)
+    np.testing.assert_allclose(even.D, by_weights(learner, X, None, n_epochs=2).D, atol=1e-12)
+
+
+def test_weights_favour_what_they_weigh():
+    (X, _), (Y, _) = planted(n=500), planted(n=500, seed=5)
+    both = np.concatenate([X, Y])
+    weights = np.repeat([1.0, 0.05], 500)
+    model = DictionaryLearning(10, coder=Lasso(0.1), n_epochs=4, random_state=0)
+    towards = model.fit(both, sample_weight=weights).score(X)
+    away = model.fit(both, sample_weight=weights[::-1]).score(X)
+    assert towards > away
+
+
+def test_streams_take_weights():
+    X, _ = planted(n=300)
+    weights = np.random.default_rng(0).uniform(0, 2, 300)
+    model = DictionaryLearning(10, coder=Lasso(0.1), random_state=0)
+    other = DictionaryLearning(10, coder=Lasso(0.1), random_state=0)
+    for part in np.array_split(np.arange(300), 5):
+        model.partial_fit(X[part], sample_weight=weights[part])
+        other.partial_fit(X[part])
+    assert model.state_.stats[-1].total_weight() != other.state_.stats[-1].total_weight()
+    assert not np.array_equal(model.components_, other.components_)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(3), r"shape \(200,\)"),
+        (-np.ones(200), ">= 0"),
+        (np.zeros(200), "zero for every sample"),
+        (np.full(200, np.nan), "NaN"),
+    ],
+)
+def test_bad_sample_weights(weights, message):
+    X, _ = planted(n=200)
+    with pytest.raises(ValueError, match=message):
+        learn(X, 5, Lasso(0.1), sample_weight=weights)
