@@ -23,9 +23,8 @@ from smalto.learning.feed import Drawn, MidStep
 from smalto.learning.parts import (
     Part,
     Summary,
-    bytes_as_codes,
-    bytes_as_statistics,
     code_samples,
+    statistics_are_cheaper,
     warn_of_zeros,
 )
 from smalto.learning.replacement import Replacement
@@ -188,6 +187,7 @@ class ClusterFeed:
                 pieces: Any = pieces, chosen: Any = chosen, starts: Any = starts
             ) -> list[Any]:
                 sent = self._send(D, version)
+                source.hold(b for b, _ in pieces)
                 first = source.blocks.starts
                 return [
                     client.submit(
@@ -261,7 +261,7 @@ def code_piece(
     block: Rows, local: Array, numbers: Array, D: Array, coder: Coder, key: str,
     start: Codes | None, whole: bool,
 ) -> tuple[Sent | Summary, int, int]:  # fmt: skip
-    """On a worker: code some rows of a block, and send what is smaller.
+    """On a worker: code some rows of a block, and send what is less work for the client.
 
     ``whole`` asks for the codes in any case.
     """
@@ -270,7 +270,7 @@ def code_piece(
         prepared = _prepared(D, coder, key)
         part = code_samples(Samples(numbers, Signals(X)), D, prepared, start, 1)
         new = part.new
-        if not whole and bytes_as_statistics(new) < bytes_as_codes(new):
+        if not whole and statistics_are_cheaper(new):
             return Summary.of(new), part.nonzeros, part.short
     sent = Sent(new.codes, new.X, new.norms, new.costs, new.penalties)
     return sent, part.nonzeros, part.short
