@@ -73,6 +73,26 @@ def test_coding(tmp_path):
 
 
 @needs_spams
+def test_coders(tmp_path):
+    printed, content = run("coders", tmp_path)
+    assert "over bound" in printed
+    found = {(entry["problem"], entry["method"]) for entry in content["runs"]}
+    assert ("error, OMP", "SPAMS omp") in found
+    assert ("ridge", "NumPy solve") in found
+    for share in ("30%", "80%"):
+        assert (f"nonzeros, {share} missing", "SPAMS ompMask") in found
+        assert (f"lasso, {share} missing", "SPAMS lassoMask") in found
+    assert {entry["threads"] for entry in content["runs"]} == {1, 2}
+    for entry in content["runs"]:
+        assert entry["microseconds"] > 0
+        tolerance = 1e-3 if entry["dtype"] == "float32" else 1e-6
+        if entry["method"].startswith("smalto"):
+            assert entry["broken"] < tolerance
+        elif entry["method"] != "scikit-learn orthogonal_mp_gram":  # it looks not ahead
+            assert entry["excess"] > -tolerance  # no peer has a better objective
+
+
+@needs_spams
 def test_nmf(tmp_path):
     printed, content = run("nmf", tmp_path)
     assert "x smalto" in printed
@@ -111,26 +131,6 @@ def test_groups(tmp_path):
         assert abs(entry["excess"]) < 1e-5
         if entry["method"].startswith("smalto"):
             assert entry["gap"] < (1e-5 if entry["dtype"] == "float32" else 1e-9)
-
-
-@needs_spams
-def test_coders(tmp_path):
-    printed, content = run("coders", tmp_path)
-    assert "over bound" in printed
-    found = {(entry["problem"], entry["method"]) for entry in content["runs"]}
-    assert ("error, OMP", "SPAMS omp") in found
-    assert ("ridge", "NumPy solve") in found
-    for share in ("30%", "80%"):
-        assert (f"nonzeros, {share} missing", "SPAMS ompMask") in found
-        assert (f"lasso, {share} missing", "SPAMS lassoMask") in found
-    assert {entry["threads"] for entry in content["runs"]} == {1, 2}
-    for entry in content["runs"]:
-        assert entry["microseconds"] > 0
-        tolerance = 1e-3 if entry["dtype"] == "float32" else 1e-6
-        if entry["method"].startswith("smalto"):
-            assert entry["broken"] < tolerance
-        elif entry["method"] != "scikit-learn orthogonal_mp_gram":  # it looks not ahead
-            assert entry["excess"] > -tolerance  # no peer has a better objective
 
 
 def test_defaults(tmp_path):

@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.genomes import Genomes, correlation, standardised
 from benchmarks.paper.frame import Part, Study, Verdict, new_figure
 from benchmarks.peers.common import Array, blas_threads
-from benchmarks.peers.pmd import pmd
+from benchmarks.pmd import pmd
 from smalto import SparseCCA
 
 TITLE = "Figure 6: correlations of expression and copy number"

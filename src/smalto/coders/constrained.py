@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.coders.base import Chunk, Codes, Residuals, Solver
 from smalto.coders.own_gram import from_own_units, in_own_units, lazy_gram, whole_gram
 from smalto.coders.per_signal import Setting, as_setting, check_length, of_rows
 from smalto.kernels.active import make_active_set
@@ -53,16 +53,8 @@ class L1Ball:
         object.__setattr__(self, "radius", as_setting("radius", self.radius, low=0))
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> L1Ball:
-        """This problem: nothing in it depends on data."""
+        """This problem, if it has one number for all signals or one for each."""
         check_length("radius", self.radius, X)
-        return self
-
-    def fixed(self) -> L1Ball:
-        """This problem: nothing in it is decided again."""
-        return self
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem: nothing in it is undecided."""
         return self
 
     def solver(self, G: Array) -> Solver:
@@ -115,16 +107,8 @@ class ErrorBound:
         object.__setattr__(self, "eps", as_setting("eps", self.eps, low=0))
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> ErrorBound:
-        """This problem: nothing in it depends on data."""
+        """This problem, if it has one number for all signals or one for each."""
         check_length("eps", self.eps, X)
-        return self
-
-    def fixed(self) -> ErrorBound:
-        """This problem: nothing in it is decided again."""
-        return self
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem: nothing in it is undecided."""
         return self
 
     def solver(self, G: Array) -> Solver:

@@ -28,6 +28,7 @@ from smalto.coders.base import (
     Solver,
     check_coder,
     penalties,
+    resolved,
     stack,
 )
 from smalto.coders.certificates import gaps
@@ -124,7 +125,7 @@ def encode(
     with single_threaded_blas():
         if signals.missing is not None or signals.weights is not None:
             refuse_calibration(coder)
-        coder = coder.resolve(signals.X, D, threads)
+        coder = resolved(coder, signals.X, D, threads)
         codes, rounds, gap = encode_signals(signals, D, coder, groups, first, threads, return_info)
     if codes.nnz == 0 and n:
         warn_if_all_zero(coder, signals.X, D)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.checks import Array, check_number
+from smalto.coders.base import Chunk, Codes, Residuals, Solver
 from smalto.coders.joint_omp import JointOMP, all_together, with_room
 from smalto.kernels.active import LANES
 from smalto.kernels.groups import padded, sum_of_norms
@@ -63,18 +63,6 @@ class JointLasso:
     def shares(self) -> str:
         """What the signals of a group have in common."""
         return "atoms"
-
-    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> JointLasso:
-        """This problem: nothing in it depends on data."""
-        return self
-
-    def fixed(self) -> JointLasso:
-        """This problem: nothing in it is decided again."""
-        return self
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem: nothing in it is undecided."""
-        return self
 
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""

@@ -13,7 +13,7 @@ import dask
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Codes
+from smalto.coders.base import Coder, Codes, fixed
 from smalto.coders.encoding import ROWS_AT_ONCE, Prepared, gram, prepare
 from smalto.coders.signals import Signals
 from smalto.distributed.blocks import ClusterSource, persistent
@@ -114,7 +114,7 @@ class ClusterFeed:
     def draw(self, state: State, interrupted: Callable[[], bool]) -> Drawn | None:
         """The parts of the next batch, coded; of a step over everything, as they come."""
         end = min(self._place + ROWS_AT_ONCE, self._place + self._size, self._source.n_rows)
-        if state.coder.fixed() != state.coder or state.step == 0:
+        if fixed(state.coder) != state.coder or state.step == 0:
             first = self._order.take(self._epoch, self._place, end)
             decide_anew(state, lambda: self._source.rows(first), 1)
         while len(self._given) <= self._staleness:
