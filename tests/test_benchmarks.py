@@ -49,8 +49,7 @@ def test_learning(tmp_path):
     one, two = content["runs"]
     assert one["methods"][0]["cost"] == two["methods"][0]["cost"]
     assert content["speed_up"][0]["speed_up"] > 0
-    if importlib.util.find_spec("matplotlib") is not None:
-        assert {path.name for path in tmp_path.iterdir()} >= {"learning-A.png", "learning-A.svg"}
+    assert {path.name for path in tmp_path.iterdir()} >= {"learning-A.png", "learning-A.svg"}
 
 
 def test_coding(tmp_path):
