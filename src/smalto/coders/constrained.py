@@ -14,6 +14,7 @@ from smalto.checks import Array, Rows
 from smalto.coders.base import Chunk, Codes, Residuals, Solver
 from smalto.coders.own_gram import from_own_units, in_own_units, lazy_gram, whole_gram
 from smalto.coders.per_signal import Setting, as_setting, check_length, of_rows
+from smalto.kernels import aligned
 from smalto.kernels.active import make_active_set
 from smalto.kernels.constrained import LEFT, NO_ROOM, constrained_rows
 from smalto.kernels.lars import AT_ERROR, AT_RADIUS, DEPENDENT, lars_rows
@@ -147,7 +148,7 @@ class ErrorBound:
 def _solver(stop: int, name: str, setting: Setting, G: Array, positive: bool) -> Solver:
     exact = G.reshape(-1)
     # For float64 the search runs on a float32 copy, then the end is made exact.
-    fast = exact if G.dtype == np.float32 else exact.astype(np.float32)
+    fast = exact if G.dtype == np.float32 else aligned.copy(exact, np.float32)
 
     @cache
     def double() -> Array:
@@ -186,7 +187,7 @@ def _solve_rows(
             left = full = end == row
             row = end
         else:
-            c, fast_c = np.empty(width + room, dtype), np.empty(width + room, np.float32)
+            c, fast_c = (aligned.empty(width + room, kind) for kind in (dtype, np.float32))
             why, row = constrained_rows(
                 lazy, G, fast_G, Q, row, stop, bounds, norms, positive, work, atoms, used, c,
                 fast_c, fast_q, indptr, indices, values, chunk.rounds,

@@ -12,6 +12,7 @@ from scipy import sparse
 from smalto.checks import Array, check_number
 from smalto.coders.base import Chunk, Codes, Residuals, Solver
 from smalto.coders.joint_omp import JointOMP, all_together, with_room
+from smalto.kernels import aligned
 from smalto.kernels.active import LANES
 from smalto.kernels.groups import padded, sum_of_norms
 from smalto.kernels.joint_lasso import joint_lasso_groups
@@ -70,7 +71,7 @@ class JointLasso:
             return JointOMP(eps=0.0).solver(G)
         flat = G.reshape(-1)
         # For float64 the search runs on a float32 copy, then the end is made exact.
-        fast = flat.astype(np.float32, copy=False)
+        fast = flat if G.dtype == np.float32 else aligned.copy(flat, np.float32)
         lam, by_size = float(self.lam), bool(self.by_size)
 
         def solve(chunk: Chunk) -> Codes:

@@ -13,6 +13,7 @@ from smalto.checks import Array, Rows, check_number
 from smalto.coders.base import Chunk, Codes, Solver
 from smalto.coders.own_gram import lazy_gram
 from smalto.coders.per_signal import as_setting, check_length, of_rows
+from smalto.kernels import aligned
 from smalto.kernels.active import make_active_set
 from smalto.kernels.omp import make_state, omp_rows
 
@@ -169,7 +170,7 @@ class _Greedy:
 
     def __init__(self, G: Array, positive: bool, look_ahead: bool) -> None:
         self.G = G.reshape(-1)
-        self.fast = self.G.astype(np.float32, copy=False)
+        self.fast = self.G if G.dtype == np.float32 else aligned.copy(self.G, np.float32)
         self.positive, self.look_ahead = positive, look_ahead
         self.norms = np.ascontiguousarray(np.diagonal(G))
 
