@@ -239,7 +239,9 @@ def test_better_than_filling_with_means_on_patches():
     assert cost(whole) < cost(with_holes) < 0.97 * cost(filled)
 
 
-@pytest.mark.parametrize("learner", [Batch(), Online(rho=0.0, memory="all"), SGD()], ids=repr)
+@pytest.mark.parametrize(
+    "learner", [Batch(), Online(rho=0.0, memory="all"), SGD(10, 1000)], ids=repr
+)
 def test_the_surrogate_bounds_the_cost_over_known_entries(learner):
     X, _ = planted(n=400)
     mask = holes(X, 0.3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from smalto.coders import encode, lasso_path
+from smalto.coders import duality_gap, encode, lasso_path
 from smalto.learning import Model, Result, State, learn
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = [
     "SparseCCA",
     "SparsePCA",
     "State",
+    "duality_gap",
     "encode",
     "lasso_path",
     "learn",

@@ -103,6 +103,13 @@ class Residuals(NamedTuple):
         """``⟨αD, r⟩`` of each row."""
         return np.asarray(self.codes.multiply(self.C).sum(axis=1)).ravel()
 
+    def lengths(self) -> Array:
+        """``Σ w_j|α_j|`` of each row."""
+        sizes = abs(self.codes)
+        if self.weights is not None:  # an infinite weight has the coefficient 0
+            sizes = sizes.multiply(np.where(np.isfinite(self.weights), self.weights, 0.0))
+        return np.asarray(sizes.sum(axis=1)).ravel()
+
     def steepest(self, positive: bool) -> Array:
         """The largest correlation of each row's residual, as the weighted penalty sees it."""
         C = self.C if positive else np.abs(self.C)

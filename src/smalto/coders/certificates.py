@@ -29,8 +29,9 @@ def duality_gap(
 
     The difference between the objective ``½‖x − αD‖² + ψ(α)`` and a value of the dual problem,
     which no code can go below: zero, to rounding, just where a code is optimal. Computed in
-    float64 from X, D and the codes alone, whoever has made them. For coders with a constraint
-    (`L1Ball`, `ErrorBound`) codes are taken to meet it.
+    float64 from X, D and the codes alone, whoever has made them. Infinite where a code breaks a
+    constraint by more than rounding: a negative coefficient with ``positive``, a length beyond
+    the radius of `L1Ball`, an error beyond the bound of `ErrorBound` (also where none can meet it).
 
     Parameters
     ----------
@@ -89,7 +90,15 @@ def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
     out = np.empty(n)
     for rows in blocks(n, _ROWS, signals.groups):
         out[rows] = coder.gap(_residuals(signals.part(rows), D, codes[rows], np.arange(n)[rows]))
+    if getattr(coder, "positive", False):
+        out[_has_negative(sparse.csr_array(codes))] = np.inf
     return out
+
+
+def _has_negative(codes: Any) -> Array:
+    """The rows with a coefficient below zero."""
+    places = np.flatnonzero(codes.data < 0)
+    return np.unique(np.searchsorted(codes.indptr, places, side="right") - 1)
 
 
 def _residuals(signals: Signals, D: Array, codes: Any, numbers: Array) -> Residuals:

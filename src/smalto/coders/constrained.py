@@ -69,7 +69,8 @@ class L1Ball:
     def gap(self, left: Residuals) -> Array:
         """The duality gap of each row, at the dual point that is its residual."""
         radii = of_rows("radius", self.radius, left.numbers, len(left.norms))
-        return np.asarray(np.maximum(radii * left.steepest(self.positive) - left.inner(), 0.0))
+        gap = np.maximum(radii * left.steepest(self.positive) - left.inner(), 0.0)
+        return np.asarray(np.where(left.lengths() <= radii * (1.0 + 1e-5), gap, np.inf))
 
 
 @dataclass(frozen=True)
@@ -133,10 +134,7 @@ class ErrorBound:
         Where the bound is out of reach there is no optimum, and the gap is infinite.
         """
         eps = of_rows("eps", self.eps, left.numbers, len(left.norms))
-        sizes = abs(left.codes)
-        if left.weights is not None:
-            sizes = sizes.multiply(left.weights)
-        length = np.asarray(sizes.sum(axis=1)).ravel()
+        length = left.lengths()
         top = left.steepest(self.positive)
         value = left.squares + left.inner() - np.sqrt(eps * left.squares)  # ⟨x, r⟩ − √eps ‖r‖
         dual = np.divide(value, top, out=np.zeros_like(top), where=top > 0)
@@ -167,7 +165,7 @@ def _solve_rows(
 ) -> Codes:  # fmt: skip
     """Run the kernels over all rows, with more room whenever they ask for it."""
     lazy, G, fast_G = lazy_gram(chunk.own, exact, fast)
-    Q, norms = in_own_units(chunk.own, chunk.Q), chunk.norms
+    Q, norms = _above_rounding(in_own_units(chunk.own, chunk.Q), exact, chunk), chunk.norms
     n, width = Q.shape
     dtype = Q.dtype
     room = min(128, width)
@@ -202,6 +200,17 @@ def _solve_rows(
             work, atoms = make_active_set(room)
     codes = Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
     return from_own_units(chunk.own, codes)
+
+
+def _above_rounding(Q: Array, G: Array, chunk: Chunk) -> Array:
+    """Correlations, zero for a signal all of whose are rounding: there is nothing to explain it."""
+    width = Q.shape[1]
+    longest = float(np.sqrt(max(G[:: width + 1].max(initial=0.0), 0.0)))
+    if chunk.own is not None and chunk.own.weights is not None:
+        longest /= float(chunk.own.weights.min(initial=np.inf))
+    floor = 16.0 * np.finfo(Q.dtype).eps * longest * np.sqrt(chunk.norms)
+    lost = np.abs(Q).max(axis=1, initial=0.0) <= floor
+    return np.where(lost[:, None], Q.dtype.type(0), Q) if lost.any() else Q
 
 
 def follow_rows(

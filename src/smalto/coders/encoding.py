@@ -49,11 +49,14 @@ class Info(NamedTuple):
     """How `encode` went, signal by signal."""
 
     gap: Array
-    """Bound on how much the objective exceeds the least one; NaN where none is known."""
+    """Bound on how much the objective exceeds the least one, see `duality_gap`; infinite where a
+    bound on the error is out of reach, NaN where none is known (coders that are not convex)."""
     iterations: Array
     """Rounds that the solver took."""
     nonzeros: Array
     """Nonzeros of the code."""
+    coder: Coder
+    """The coder with everything decided: its ``lam``."""
 
 
 def encode(
@@ -100,7 +103,8 @@ def encode(
     n_threads : int, optional
         Threads to use; every available core by default. The result does not depend on it.
     return_info : bool, default False
-        Return (codes, info) with ``info.gap``, ``info.iterations`` and ``info.nonzeros``.
+        Return (codes, info) with ``info.gap``, ``info.iterations``, ``info.nonzeros`` of each
+        signal, and ``info.coder``, which has the ``lam`` that was decided.
 
     Returns
     -------
@@ -130,7 +134,7 @@ def encode(
         codes, rounds, gap = encode_signals(signals, D, coder, groups, first, threads, return_info)
     if codes.nnz == 0 and n:
         warn_if_all_zero(coder, signals.X, D)
-    return codes if gap is None else (codes, Info(gap, rounds, np.diff(codes.indptr)))
+    return codes if gap is None else (codes, Info(gap, rounds, np.diff(codes.indptr), coder))
 
 
 def encode_signals(

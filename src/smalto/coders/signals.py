@@ -84,7 +84,12 @@ def as_mask(mask: Any, X: Rows) -> Array:
             message = f"mask must hold booleans, True where an entry is missing, got {mask.dtype}"
             raise TypeError(message)
         mask = mask.astype(np.bool_)
-    return np.ascontiguousarray(mask)
+    return clean_bools(mask)
+
+
+def clean_bools(mask: Array) -> Array:
+    """Booleans that are 0 or 1 inside: Pillow makes some that are 255."""
+    return np.asarray(np.ascontiguousarray(mask).view(np.uint8) != 0)
 
 
 def as_groups(groups: Any, n: int) -> tuple[Array, Array | None]:
@@ -150,9 +155,7 @@ def with_weights(signals: Signals, weights: Any, n_atoms: int, coder: Coder) -> 
     if weights is None:
         return signals
     if not getattr(coder, "weighable", False):
-        message = (
-            f"weights are for Lasso, L1Ball and ErrorBound: {type(coder).__name__} has no ℓ1 norm"
-        )
+        message = f"weights are for Lasso, L1Ball and ErrorBound: {type(coder).__name__} takes none"
         raise ValueError(message)
     values = np.asarray(weights)
     shapes = [(n_atoms,), (len(signals), n_atoms)]

@@ -223,7 +223,7 @@ class DictionaryLearning(
                 constraint,
                 learner,
                 init=self._first_atoms(source),
-                n_epochs=self.n_epochs,
+                n_epochs=self._n_epochs(),
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
                 sample_weight=sample_weight,
@@ -425,6 +425,10 @@ class DictionaryLearning(
     def _problem(self) -> tuple[Coder | None, Constraint | None, Learner | None]:
         """The coder, the constraint and the learner that the settings ask for."""
         return self.coder, self.constraint, self.learner
+
+    def _n_epochs(self) -> int | None:
+        """Passes over the data, of `fit`."""
+        return self.n_epochs
 
     def _source(self, X: Rows) -> Any:
         """What `fit` learns from: the rows as they are."""

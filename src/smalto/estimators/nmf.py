@@ -11,11 +11,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
-from smalto.checks import Array, Rows, check_finite, check_number
+from smalto.checks import Array, Rows, as_rows, check_finite, check_number
 from smalto.coders.base import Coder, check_coder
 from smalto.coders.encoding import ROWS_AT_ONCE, code_rows, mean_cost, prepare
 from smalto.coders.lasso import Lasso
-from smalto.coders.signals import Missing, as_signals, blocks, in_groups
+from smalto.coders.signals import Missing, as_mask, as_signals, blocks, in_groups
 from smalto.constraints import (
     Constraint,
     ElasticNetBall,
@@ -40,6 +40,7 @@ from smalto.learning.state import Record, State
 from smalto.threads import resolve_threads, single_threaded_blas
 
 EPOCHS = 200
+LEARNER_EPOCHS = 10  # where a learner does all of it
 FIRST_EPOCHS = 2  # by the learner, before codes and atoms take turns
 _STARTS = ("samples", "random", "nndsvd", "nndsvda")
 
@@ -185,7 +186,8 @@ class NMF(DictionaryLearning):
             everything else in float64.
         y : ignored
         sample_weight, mask, groups : optional
-            As for `DictionaryLearning`; where there are any, a learner learns.
+            As for `DictionaryLearning`; where there are any, a learner learns (`Online()` unless
+            said otherwise, ten epochs unless said otherwise), and ``tol`` has no meaning.
         validation : array or CSR array, optional
             Held-out samples whose mean cost is recorded in ``history_`` now and then.
         validation_groups : array, optional
@@ -199,6 +201,12 @@ class NMF(DictionaryLearning):
         """
         self._check_settings()
         problem = self._problem()
+        if mask is not None and not np.any(mask):
+            mask = None
+        if mask is not None and not sparse.issparse(X):
+            X = np.where(as_mask(mask, as_rows("X", X)), 0, X)  # whatever stands there
+        if sample_weight is not None and _all_alike(sample_weight):
+            sample_weight = None
         about = (sample_weight, mask, groups, self.missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
         if plain and isinstance(problem[0], Lasso) and problem[0].weights is None:
@@ -337,6 +345,10 @@ class NMF(DictionaryLearning):
         _refuse_negative(X)
         return X
 
+    def _n_epochs(self) -> int | None:
+        unsaid = self.n_epochs is None and self.max_seconds is None
+        return LEARNER_EPOCHS if unsaid else self.n_epochs
+
     def _first_atoms(self, X: Rows) -> Any:
         if not isinstance(self.init, str):
             if self.init is not None:
@@ -377,9 +389,17 @@ def nndsvd(X: Rows, n_components: int, rng: np.random.RandomState, *, fill: bool
     return np.asarray(atoms)
 
 
+def _all_alike(weights: Any) -> bool:
+    """Whether weights are positive and all the same: as good as none."""
+    values = np.asarray(weights)
+    return bool(values.ndim == 1 and values.size and values[0] > 0 and (values == values[0]).all())
+
+
 def _refuse_negative(X: Rows, name: str | None = None) -> None:
     """Refuse negative entries, with how many there are."""
     data = X.data if sparse.issparse(X) else X
+    if isinstance(X, np.ma.MaskedArray):
+        data = X.filled(0)
     smallest = np.fmin.reduce(data, axis=None, initial=0.0)  # which NaN does not hide
     if not smallest < 0:
         return

@@ -212,6 +212,7 @@ class SparseCCA(
         """
         check_is_fitted(self, "x_weights_")
         if y is None:
+            _refuse_masks(X)
             X = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False)
             check_finite("X", X)
             return self._scores(X, "x")
@@ -241,6 +242,8 @@ class SparseCCA(
         if y is None:
             message = "SparseCCA requires y to be passed, but the target y is None"
             raise ValueError(message)
+        _refuse_masks(X)
+        _refuse_masks(y)
         least = 2 if reset else 1
         settings = {"dtype": "numeric", "ensure_all_finite": False}
         X = validate_data(self, X, reset=reset, ensure_min_samples=least, **settings)
@@ -337,3 +340,9 @@ def _correlations(a: Array, b: Array) -> Array:
     norms = np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=0)
     products = np.einsum("ij,ij->j", a, b)
     return np.asarray(np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0))
+
+
+def _refuse_masks(X: Any) -> None:
+    if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
+        message = "SparseCCA needs samples without missing entries, got a masked array"
+        raise TypeError(message)

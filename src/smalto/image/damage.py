@@ -52,4 +52,4 @@ def text_mask(shape: tuple[int, int], *, size: int = 18, words: str = WORDS) -> 
     for line, top in enumerate(range(size // 2, max(height - size, 1), 2 * size)):
         first = (line * 37) % len(words)
         draw.text((size // 4, top), text[first : first + needed], fill=1, font=font)
-    return np.array(canvas, dtype=bool)
+    return np.asarray(canvas.convert("L")) > 0

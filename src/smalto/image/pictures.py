@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from smalto.checks import Array, check_finite, check_integer
+from smalto.coders.signals import clean_bools
 
 _LUMA = np.array([0.299, 0.587, 0.114])  # Rec. 601, as Pillow has it
 _WIDE = ("I;16", "I;16B", "I;16L", "I;16N")  # what Pillow calls 16-bit grey
@@ -150,7 +151,7 @@ def as_mask(mask: Any, shape: Sequence[int], what: str = "mask") -> Array:
             f"{what} must have the shape of its picture, {tuple(shape[:2])}, got {marks.shape}"
         )
         raise ValueError(message)
-    return marks
+    return clean_bools(marks)
 
 
 def check_pixels_finite(pixels: Array, what: str, mask: Array | None = None) -> None:

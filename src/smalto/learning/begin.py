@@ -61,7 +61,7 @@ def begin(
     drawn = samples.take(np.sort(order.take(_SAMPLE_EPOCH, 0, sample_size(n_atoms))))
     sample = drawn.signals.X
     if not (sample.max() > 0 or sample.min() < 0):
-        message = f"all of the {sample.shape[0]} samples looked at are zero: nothing to learn from"
+        message = f"all of the {sample.shape[0]} samples looked at are zero or masked: nothing to learn from"
         raise ValueError(message)
     if init is not None:
         D = as_dictionary(init, data.n_features, data.dtype, name="init").copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -246,6 +247,12 @@ def learn(
             cost = mean_cost(held_out, state.D, state.coder, threads)
             history[-1] = replace(history[-1], test_cost=cost)
         finish_all(calls, state)
+    if history and history[-1].short:
+        message = (
+            f"eps is out of reach for {history[-1].short} samples of the last step: their codes are "
+            "those of least squares (Record.short has the number for each step)"
+        )
+        warnings.warn(message, UserWarning, stacklevel=2)
     return Result(state.feasible_D(), fixed(state.coder), state, history, stopped)
 
 
