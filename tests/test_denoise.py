@@ -115,6 +115,10 @@ def test_given_atoms_are_used(grey):
         (lambda x: denoise(x, 1.0, patch_size=200), "does not fit into image"),
         (lambda x: denoise(np.where(x > 0, x, np.nan) * np.nan, 1.0), "image contains NaN"),
         (lambda x: denoise(x.astype(int), 1.0), "unsigned integers or floats, got int64"),
+        (
+            lambda x: denoise(x, 1.0, stride=9, patch_size=8),
+            "at most the side of a patch, 8, got 9",
+        ),
         (lambda x: denoise(x, 1.0, joint=True, stride=2), "stride must be 1, got 2"),
         (lambda x: denoise(x, 1.0, dictionary=np.ones((3, 5))), "dictionary has 5 features"),
         (lambda x: denoise(x, 1.0, n_atoms=0), "n_atoms must be >= 1"),

@@ -59,6 +59,7 @@ def test_every_kind_of_setting_is_tried():
     assert {type(setting).__name__ for setting in SETTINGS} == BUILT_IN
 
 
+@settings(deadline=None)
 @given(
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -101,6 +101,7 @@ def test_given_atoms(photo):
         (lambda x, m: inpaint(x[:6, :6], m[:6, :6]), "12 x 12 does not fit into image"),
         (lambda x, m: inpaint(np.where(m, x, np.nan), m), "image contains NaN"),
         (lambda x, m: inpaint(x, m, lam=-1.0), "lam must be >= 0"),
+        (lambda x, m: inpaint(x, m, patch_size=1, n_steps=1), "share no patch of 1 x 1"),
         (lambda x, m: inpaint(x, m, dictionary=np.ones((2, 9))), "dictionary has 9 features"),
     ],
 )

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 if not (ROOT / "benchmarks" / "paper").is_dir():
     pytest.skip("the benchmarks are not part of this copy", allow_module_level=True)
-pytest.importorskip("matplotlib")
+pytest.importorskip("spams", reason='the experiments need pip install ".[bench]"')
 
 from benchmarks.paper.__main__ import EXPERIMENTS, main
 from benchmarks.paper.data import PLACES, Data

@@ -68,7 +68,8 @@ def tasks(problem: Problem, X: Array, D: Array, threads: int, few: int) -> list[
         Task("ridge", Ridge(lam), by_numpy(X, D, lam)),
     ]
     for share in MISSING:
-        missing = np.random.default_rng(0).random(X.shape) < share
+        first = np.tile(np.arange(X.shape[1]) < round(share * X.shape[1]), (len(X), 1))
+        missing = np.random.default_rng(0).permuted(first, axis=1)  # as many in each signal
         found += [
             Task(f"nonzeros, {share:.0%} missing", OMP(nonzeros), [], missing),
             Task(f"lasso, {share:.0%} missing", Lasso(lam), [], missing),
@@ -111,8 +112,9 @@ def by_spams(
         if isinstance(coder, OMP):
             return [("SPAMS ompMask", len(X), lambda: spams.ompMask(
                 columns, atoms, known, L=coder.nonzeros, eps=0.0, numThreads=threads).T)]  # fmt: skip
+        larger = lam / float(known.mean())  # it multiplies lambda1 by the share that is known
         return [("SPAMS lassoMask", len(X), lambda: spams.lassoMask(
-            columns, atoms, known, lambda1=lam, lambda2=0.0, mode=2, numThreads=threads).T)]  # fmt: skip
+            columns, atoms, known, lambda1=larger, lambda2=0.0, mode=2, numThreads=threads).T)]  # fmt: skip
     if isinstance(coder, OMP):
         limit, eps = coder.nonzeros or most, coder.eps or 0.0
         return [("SPAMS omp", len(X), lambda: spams.omp(

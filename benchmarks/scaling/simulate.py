@@ -96,18 +96,19 @@ def throughput(
 
     The client's link and the client itself do one thing at a time, in the order in which they
     are asked; so does each worker. The dictionary reaches the workers along a tree. A worker sends
-    codes and samples, or their statistics, whichever is smaller.
+    codes and samples, or their statistics, whichever is less work for the client.
     """
     share = batch / workers
     coding = costs.prepare + share * costs.code
-    as_codes = share * costs.sample_bytes
-    sends = min(as_codes, costs.statistics_bytes)
-    summing = share * costs.add if sends < as_codes else 0.0  # by the worker, then
+    as_codes = share * (costs.sample_bytes / links.bandwidth + costs.add)
+    a_pass = costs.statistics_bytes / 8 * 1e-9  # over A and B
+    as_statistics = costs.statistics_bytes / links.bandwidth + a_pass
+    summed = as_statistics < as_codes  # by the worker
+    summing = share * costs.add if summed else 0.0
+    merging = a_pass if summed else share * costs.add
+    sent_at = (costs.statistics_bytes if summed else share * costs.sample_bytes) / links.bandwidth
     hops = max(1.0, np.ceil(np.log2(workers + 1)))
     spread = hops * (links.latency + costs.dictionary_bytes / links.bandwidth)
-    sent_at = sends / links.bandwidth
-    a_pass = costs.statistics_bytes / 8 * 1e-9  # over A and B
-    merging = a_pass if sends < as_codes else share * costs.add
     free = np.zeros(workers)  # when each worker is done with what it has
     link = client = 0.0
     dictionary = [0.0] * (staleness + 1)  # when the dictionary of each step under way is ready

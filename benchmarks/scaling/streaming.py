@@ -62,25 +62,29 @@ def main() -> None:
         write(path, problem.train, arguments.samples)
         some = min(200_000, arguments.samples)
         X = np.array(np.load(path, mmap_mode="r")[:some])
-        Path(folder, "part.npy").touch()
         np.save(Path(folder) / "part.npy", X)
         state = learn(X, 256, coder, learner=learner, max_steps=50, **options).state
-        ratios = []
+        ratios, loads = [], []
         for _ in range(arguments.rounds):
-            times = []
+            times, spent = [], []
             # A buffer that does not hold all of the file: it is read chunk by chunk.
             file = as_source(Path(folder) / "part.npy", buffer_rows=some // 8)
             for data in (X, file):
-                clock = time.perf_counter()
+                clock, processor = time.perf_counter(), time.process_time()
                 learn(data, 256, state=state, n_epochs=2, n_threads=arguments.threads)
                 times.append(time.perf_counter() - clock)
+                spent.append(time.process_time() - processor)
             ratios.append(times[0] / times[1])
+            loads.append(spent[1] / spent[0])
             rate = 2 * some / times[1]
             print(
                 f"memory {times[0]:.2f} s, file {times[1]:.2f} s ({rate:.0f} samples/s): "
                 f"throughput of the file {ratios[-1]:.3f} of that of memory", flush=True,
             )  # fmt: skip
-        print(f"median throughput: {np.median(ratios):.3f} of that of an array in memory")
+        print(
+            f"median throughput: {np.median(ratios):.3f} of that of an array in memory, with "
+            f"{np.median(loads):.3f} of its processor time"
+        )
         del X
         marks: dict[int, float] = {}
 

@@ -119,15 +119,6 @@ Solver: TypeAlias = Callable[[Chunk], Codes]
 class Coder(Protocol):
     """A sparse coding problem ``min_α ½‖x − αD‖² + ψ(α)``, as a frozen dataclass."""
 
-    def resolve(self, X: Rows, D: Array, n_threads: int) -> Coder:
-        """This problem with everything that depends on data decided, from sample rows X."""
-
-    def fixed(self) -> Coder:
-        """This problem, resolved, with nothing left that would be decided again."""
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem with what is undecided taken from the other one, to compare them."""
-
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G.
 
@@ -137,6 +128,40 @@ class Coder(Protocol):
 
     def penalty(self, codes: Any) -> Array:
         """ψ of each row of a CSR array of codes."""
+
+
+@runtime_checkable
+class Resolving(Protocol):
+    """A coder that looks at data before it codes, to check itself or to decide something."""
+
+    def resolve(self, X: Rows, D: Array, n_threads: int) -> Coder:
+        """This problem with everything that depends on data decided, from sample rows X."""
+
+
+@runtime_checkable
+class Matching(Protocol):
+    """A coder that may leave something open, such as its λ."""
+
+    def matching(self, other: Coder) -> Coder:
+        """This problem with what is undecided taken from the other one, to compare them."""
+
+
+@runtime_checkable
+class Recurring(Protocol):
+    """A coder that decides something again and again while a dictionary is being learned."""
+
+    def fixed(self) -> Coder:
+        """This problem, resolved, with nothing left that would be decided again."""
+
+
+def resolved(coder: Coder, X: Rows, D: Array, n_threads: int) -> Coder:
+    """The problem with everything that depends on data decided, from sample rows X."""
+    return coder.resolve(X, D, n_threads) if isinstance(coder, Resolving) else coder
+
+
+def fixed(coder: Coder) -> Coder:
+    """The problem, resolved, with nothing left that would be decided again."""
+    return coder.fixed() if isinstance(coder, Recurring) else coder
 
 
 @runtime_checkable

@@ -79,10 +79,6 @@ class Bridge:
         norm = default_lam(X) / 1.2 * np.sqrt(X.shape[1])
         return replace(self, delta=0.01 * norm if norm > 0 else 0.01)
 
-    def fixed(self) -> Bridge:
-        """This problem: nothing in it is decided again."""
-        return self
-
     def matching(self, other: Coder) -> Coder:
         """This problem with an undecided ``delta`` taken from the other one."""
         if isinstance(other, Bridge) and self.delta is None:

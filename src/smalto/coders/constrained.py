@@ -11,9 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.coders.base import Chunk, Codes, Residuals, Solver
 from smalto.coders.own_gram import from_own_units, in_own_units, lazy_gram, whole_gram
 from smalto.coders.per_signal import Setting, as_setting, check_length, of_rows
+from smalto.kernels import aligned
 from smalto.kernels.active import make_active_set
 from smalto.kernels.constrained import LEFT, NO_ROOM, constrained_rows
 from smalto.kernels.lars import AT_ERROR, AT_RADIUS, DEPENDENT, lars_rows
@@ -53,16 +54,8 @@ class L1Ball:
         object.__setattr__(self, "radius", as_setting("radius", self.radius, low=0))
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> L1Ball:
-        """This problem: nothing in it depends on data."""
+        """This problem, if it has one number for all signals or one for each."""
         check_length("radius", self.radius, X)
-        return self
-
-    def fixed(self) -> L1Ball:
-        """This problem: nothing in it is decided again."""
-        return self
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem: nothing in it is undecided."""
         return self
 
     def solver(self, G: Array) -> Solver:
@@ -115,16 +108,8 @@ class ErrorBound:
         object.__setattr__(self, "eps", as_setting("eps", self.eps, low=0))
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> ErrorBound:
-        """This problem: nothing in it depends on data."""
+        """This problem, if it has one number for all signals or one for each."""
         check_length("eps", self.eps, X)
-        return self
-
-    def fixed(self) -> ErrorBound:
-        """This problem: nothing in it is decided again."""
-        return self
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem: nothing in it is undecided."""
         return self
 
     def solver(self, G: Array) -> Solver:
@@ -163,7 +148,7 @@ class ErrorBound:
 def _solver(stop: int, name: str, setting: Setting, G: Array, positive: bool) -> Solver:
     exact = G.reshape(-1)
     # For float64 the search runs on a float32 copy, then the end is made exact.
-    fast = exact if G.dtype == np.float32 else exact.astype(np.float32)
+    fast = exact if G.dtype == np.float32 else aligned.copy(exact, np.float32)
 
     @cache
     def double() -> Array:
@@ -202,7 +187,7 @@ def _solve_rows(
             left = full = end == row
             row = end
         else:
-            c, fast_c = np.empty(width + room, dtype), np.empty(width + room, np.float32)
+            c, fast_c = (aligned.empty(width + room, kind) for kind in (dtype, np.float32))
             why, row = constrained_rows(
                 lazy, G, fast_G, Q, row, stop, bounds, norms, positive, work, atoms, used, c,
                 fast_c, fast_q, indptr, indices, values, chunk.rounds,

@@ -28,12 +28,14 @@ from smalto.coders.base import (
     Solver,
     check_coder,
     penalties,
+    resolved,
     stack,
 )
 from smalto.coders.certificates import gaps
 from smalto.coders.lasso import Lasso
 from smalto.coders.own_gram import one_by_one
 from smalto.coders.signals import Missing, Signals, as_signals, blocks, in_groups, with_weights
+from smalto.kernels import aligned
 from smalto.kernels.statistics import fit_of_rows
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas
 
@@ -124,7 +126,7 @@ def encode(
     with single_threaded_blas():
         if signals.missing is not None or signals.weights is not None:
             refuse_calibration(coder)
-        coder = coder.resolve(signals.X, D, threads)
+        coder = resolved(coder, signals.X, D, threads)
         codes, rounds, gap = encode_signals(signals, D, coder, groups, first, threads, return_info)
     if codes.nnz == 0 and n:
         warn_if_all_zero(coder, signals.X, D)
@@ -206,7 +208,7 @@ def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
 def gram(D: Array, n_threads: int) -> Array:
     """``D Dᵀ``, its lower triangle by blocks of rows and the rest by symmetry."""
     k = len(D)
-    G = np.empty((k, k), D.dtype)
+    G = aligned.empty((k, k), D.dtype)
 
     def task(number: int) -> None:
         a, b = number * BLOCK, min((number + 1) * BLOCK, k)
@@ -252,7 +254,7 @@ def code_rows(
         rows = slice(cuts[number], cuts[number + 1])
         part = signals.part(rows)
         x = as_floats(part.X, dtype)
-        Q = np.ascontiguousarray(x @ prepared.padded.T)
+        Q = _products(x, prepared.padded)
         norms[rows] = squared_norms(x)
         chunk = Chunk(
             Q, norms[rows], rounds[rows], np.arange(rows.start, rows.stop) if numbered else None,
@@ -283,6 +285,13 @@ def squared_norms(x: Rows) -> Array:
     if sparse.issparse(x):
         return np.asarray(x.multiply(x).sum(axis=1), np.float64).ravel()
     return np.asarray(np.einsum("ij,ij->i", x, x))
+
+
+def _products(x: Rows, atoms: Array) -> Array:
+    """``x Dᵀ``, C-contiguous."""
+    if sparse.issparse(x):
+        return np.ascontiguousarray(x @ atoms.T)
+    return np.matmul(x, atoms.T, out=aligned.empty((len(x), len(atoms)), atoms.dtype))
 
 
 def _solve(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:

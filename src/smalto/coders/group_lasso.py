@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Residuals, Solver
+from smalto.coders.base import Residuals, Solver
 from smalto.coders.nested import Nested, as_atom_lists, as_group_weights, check_settings
 
 
@@ -74,14 +74,6 @@ class GroupLasso:
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> GroupLasso:
         """This problem, if its groups are of as many atoms as D has."""
         self._nested.check(len(D))
-        return self
-
-    def fixed(self) -> GroupLasso:
-        """This problem: nothing in it is decided again."""
-        return self
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem: nothing in it is undecided."""
         return self
 
     def solver(self, G: Array) -> Solver:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.checks import Array, check_number
+from smalto.coders.base import Chunk, Codes, Residuals, Solver
 from smalto.coders.joint_omp import JointOMP, all_together, with_room
+from smalto.kernels import aligned
 from smalto.kernels.active import LANES
 from smalto.kernels.groups import padded, sum_of_norms
 from smalto.kernels.joint_lasso import joint_lasso_groups
@@ -64,25 +65,13 @@ class JointLasso:
         """What the signals of a group have in common."""
         return "atoms"
 
-    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> JointLasso:
-        """This problem: nothing in it depends on data."""
-        return self
-
-    def fixed(self) -> JointLasso:
-        """This problem: nothing in it is decided again."""
-        return self
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem: nothing in it is undecided."""
-        return self
-
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
         if self.lam == 0:
             return JointOMP(eps=0.0).solver(G)
         flat = G.reshape(-1)
         # For float64 the search runs on a float32 copy, then the end is made exact.
-        fast = flat.astype(np.float32, copy=False)
+        fast = flat if G.dtype == np.float32 else aligned.copy(flat, np.float32)
         lam, by_size = float(self.lam), bool(self.by_size)
 
         def solve(chunk: Chunk) -> Codes:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, Rows, check_integer, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Solver
+from smalto.coders.base import Chunk, Codes, Solver
 from smalto.kernels.active import make_active_set
 from smalto.kernels.groups import padded
 from smalto.kernels.joint_omp import joint_omp_groups
@@ -79,14 +79,6 @@ class JointOMP:
         )
         warnings.warn(message, UserWarning, stacklevel=3)
         return replace(self, nonzeros=min(D.shape))
-
-    def fixed(self) -> JointOMP:
-        """This problem: nothing in it is decided again."""
-        return self
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem: nothing in it is undecided."""
-        return self
 
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""

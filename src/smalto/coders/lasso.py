@@ -20,6 +20,7 @@ from smalto.coders.own_gram import (
     with_weights,
 )
 from smalto.coders.path import lam_for_nonzeros
+from smalto.kernels import aligned
 from smalto.kernels.active import make_active_set
 from smalto.kernels.lasso import elastic_net_of_rows, lasso_rows
 
@@ -118,7 +119,7 @@ class Lasso:
             weights[0, : len(self.weights)] = self.weights
         exact = G.reshape(-1)
         # For float64 the search runs on a float32 copy, then the end is made exact.
-        fast = exact if G.dtype == np.float32 else exact.astype(np.float32)
+        fast = exact if G.dtype == np.float32 else aligned.copy(exact, np.float32)
         lam, ridge, positive = float(self.lam), float(self.ridge), bool(self.positive)
 
         H = inverse(G) if lam == 0.0 and positive else None
@@ -232,7 +233,7 @@ def _solve_rows(
     row = 0
     while True:
         work, atoms = make_active_set(room)
-        c, fast_c = np.empty(width + room, dtype), np.empty(width + room, np.float32)
+        c, fast_c = (aligned.empty(width + room, kind) for kind in (dtype, np.float32))
         row = lasso_rows(
             lazy, G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used, c, fast_c,
             fast_q, indptr, indices, values, stuck, chunk.rounds,

@@ -10,9 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Solver
+from smalto.coders.base import Chunk, Codes, Solver
 from smalto.coders.own_gram import lazy_gram
 from smalto.coders.per_signal import as_setting, check_length, of_rows
+from smalto.kernels import aligned
 from smalto.kernels.active import make_active_set
 from smalto.kernels.omp import make_state, omp_rows
 
@@ -84,14 +85,6 @@ class OMP:
             return replace(self, nonzeros=tuple(min(count, most) for count in self.nonzeros))
         return replace(self, nonzeros=most)
 
-    def fixed(self) -> OMP:
-        """This problem: nothing in it is decided again."""
-        return self
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem: nothing in it is undecided."""
-        return self
-
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
         greedy = _Greedy(G, bool(self.positive), bool(self.look_ahead))
@@ -150,18 +143,6 @@ class L0:
             message = f"lam must be finite, got {self.lam}"
             raise ValueError(message)
 
-    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> L0:
-        """This problem: nothing in it depends on data."""
-        return self
-
-    def fixed(self) -> L0:
-        """This problem: nothing in it is decided again."""
-        return self
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem: nothing in it is undecided."""
-        return self
-
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
         greedy = _Greedy(G, bool(self.positive), True)
@@ -189,7 +170,7 @@ class _Greedy:
 
     def __init__(self, G: Array, positive: bool, look_ahead: bool) -> None:
         self.G = G.reshape(-1)
-        self.fast = self.G.astype(np.float32, copy=False)
+        self.fast = self.G if G.dtype == np.float32 else aligned.copy(self.G, np.float32)
         self.positive, self.look_ahead = positive, look_ahead
         self.norms = np.ascontiguousarray(np.diagonal(G))
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.base import Chunk, Codes, OwnGram, Solver, stack
+from smalto.kernels import aligned
 
 
 def lazy_gram(
@@ -30,8 +31,8 @@ def lazy_gram(
         exact, own.features.reshape(-1), missing, inverse, np.empty((2, m), np.int64),
         np.zeros(3, np.int64), np.zeros(width, np.bool_), float(ridge),
     )  # fmt: skip
-    G = np.empty_like(exact)
-    return lazy, G, G if fast is exact else np.empty_like(fast)
+    G = aligned.empty(exact.size, exact.dtype)
+    return lazy, G, G if fast is exact else aligned.empty(fast.size, fast.dtype)
 
 
 def with_weights(chunk: Chunk, weights: Array) -> Chunk:

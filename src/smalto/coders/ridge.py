@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.checks import Array, check_number
+from smalto.coders.base import Chunk, Codes, Residuals, Solver
 from smalto.kernels.lasso import elastic_net_of_rows
 
 
@@ -41,18 +41,6 @@ class Ridge:
         if not np.isfinite(self.lam):
             message = f"lam must be finite, got {self.lam}"
             raise ValueError(message)
-
-    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Ridge:
-        """This problem: nothing in it depends on data."""
-        return self
-
-    def fixed(self) -> Ridge:
-        """This problem: nothing in it is decided again."""
-        return self
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem: nothing in it is undecided."""
-        return self
 
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""

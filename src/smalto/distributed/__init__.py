@@ -59,7 +59,8 @@ def learn(
         never wait, each step is worth a little less, and the surrogate is not recorded.
     blocks_at_once : int, default 8
         Blocks of the data whose rows are shuffled together; twice as many are held by the
-        workers. Where the data has no more blocks, the order is that of an array.
+        workers. Where the data has no more blocks, the order is that of an array. A batch is
+        cut by blocks, and into tasks of at most 4096 rows: have as many blocks as workers.
     **options
         Everything else that `smalto.learn` has, but for weights, masks and groups.
 

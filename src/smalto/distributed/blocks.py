@@ -21,7 +21,7 @@ from smalto.sources import ChunkedSource, ChunkOrder, Order, RowOrder, as_set
 from smalto.sources.base import finite_rows
 from smalto.sources.chunked import even_starts
 
-TASK_ROWS = 1024  # samples that one task codes at most
+TASK_ROWS = 4096  # samples that one task codes at most
 BLOCK_BYTES = 8 << 20  # of a source that has no chunks of its own
 ATTEMPTS = 20  # how often work that was lost is given out again
 _LOST = (KilledWorker, FutureCancelledError, FuturesCancelledError, CommClosedError)
@@ -137,16 +137,23 @@ class ClusterSource:
 
     def block(self, number: int) -> Any:
         """A block as a future: workers make it anew where it has been lost."""
-        if number not in self._held:
-            self._held[number] = self.client.compute(self.blocks.make[number])
+        self.hold([number])
         return self._held[number]
+
+    def hold(self, numbers: Iterable[int]) -> None:
+        """Have the workers make these blocks, all at once: they may come from one array."""
+        missing = [number for number in dict.fromkeys(numbers) if number not in self._held]
+        if missing:
+            futures = self.client.compute([self.blocks.make[number] for number in missing])
+            self._held.update(zip(missing, futures, strict=True))
 
     def keep(self, order: RowOrder, epoch: int, place: int) -> None:
         """Hold the blocks that are in use and those that come next; let go of the others."""
         if isinstance(order, ChunkOrder):
             now, following, _ = order.around(epoch, place)
             wanted = [*now.tolist(), *following.tolist()]
-            self._held = {number: self.block(number) for number in wanted}
+            self.hold(wanted)
+            self._held = {number: self._held[number] for number in wanted}
 
     def rows(self, numbers: Array) -> Rows:
         """Rows, brought here: a few, to begin with."""
@@ -154,6 +161,7 @@ class ClusterSource:
 
         def submit() -> list[Any]:
             starts = self.blocks.starts
+            self.hold(b for b, _ in pieces)
             return [
                 self.client.submit(_take, self.block(b), numbers[at] - starts[b], pure=False)
                 for b, at in pieces

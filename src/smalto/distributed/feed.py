@@ -13,7 +13,7 @@ import dask
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Codes
+from smalto.coders.base import Coder, Codes, fixed
 from smalto.coders.encoding import ROWS_AT_ONCE, Prepared, gram, prepare
 from smalto.coders.signals import Signals
 from smalto.distributed.blocks import ClusterSource, persistent
@@ -23,9 +23,8 @@ from smalto.learning.feed import Drawn, MidStep
 from smalto.learning.parts import (
     Part,
     Summary,
-    bytes_as_codes,
-    bytes_as_statistics,
     code_samples,
+    statistics_are_cheaper,
     warn_of_zeros,
 )
 from smalto.learning.replacement import Replacement
@@ -115,7 +114,7 @@ class ClusterFeed:
     def draw(self, state: State, interrupted: Callable[[], bool]) -> Drawn | None:
         """The parts of the next batch, coded; of a step over everything, as they come."""
         end = min(self._place + ROWS_AT_ONCE, self._place + self._size, self._source.n_rows)
-        if state.coder.fixed() != state.coder or state.step == 0:
+        if fixed(state.coder) != state.coder or state.step == 0:
             first = self._order.take(self._epoch, self._place, end)
             decide_anew(state, lambda: self._source.rows(first), 1)
         while len(self._given) <= self._staleness:
@@ -188,6 +187,7 @@ class ClusterFeed:
                 pieces: Any = pieces, chosen: Any = chosen, starts: Any = starts
             ) -> list[Any]:
                 sent = self._send(D, version)
+                source.hold(b for b, _ in pieces)
                 first = source.blocks.starts
                 return [
                     client.submit(
@@ -261,7 +261,7 @@ def code_piece(
     block: Rows, local: Array, numbers: Array, D: Array, coder: Coder, key: str,
     start: Codes | None, whole: bool,
 ) -> tuple[Sent | Summary, int, int]:  # fmt: skip
-    """On a worker: code some rows of a block, and send what is smaller.
+    """On a worker: code some rows of a block, and send what is less work for the client.
 
     ``whole`` asks for the codes in any case.
     """
@@ -270,7 +270,7 @@ def code_piece(
         prepared = _prepared(D, coder, key)
         part = code_samples(Samples(numbers, Signals(X)), D, prepared, start, 1)
         new = part.new
-        if not whole and bytes_as_statistics(new) < bytes_as_codes(new):
+        if not whole and statistics_are_cheaper(new):
             return Summary.of(new), part.nonzeros, part.short
     sent = Sent(new.codes, new.X, new.norms, new.costs, new.penalties)
     return sent, part.nonzeros, part.short

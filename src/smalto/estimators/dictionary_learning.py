@@ -21,7 +21,7 @@ from smalto.checks import (
     check_kind,
     float_dtype,
 )
-from smalto.coders.base import Coder
+from smalto.coders.base import Coder, fixed
 from smalto.coders.encoding import encode_signals, mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_signals, check_missing, in_groups
@@ -445,7 +445,7 @@ class DictionaryLearning(
     def _set_result(self, state: State, history: list[Record], X: Rows) -> None:
         """Keep what has been learned from the rows X."""
         self.components_ = state.feasible_D()
-        self.coder_ = state.coder.fixed()
+        self.coder_ = fixed(state.coder)
         self.state_ = state
         self.history_ = history
         self.n_iter_ = state.step

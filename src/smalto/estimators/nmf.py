@@ -32,7 +32,7 @@ from smalto.learning.halves import is_free
 from smalto.learning.interrupts import deferred_interrupt
 from smalto.learning.learner import Learner
 from smalto.learning.limits import Limits, schedule
-from smalto.learning.loop import Callback, check_validation, close_all, learn
+from smalto.learning.loop import Callback, check_validation, close_all, finish_all, learn
 from smalto.learning.online import Online
 from smalto.learning.reorder import by_energy, reorder
 from smalto.learning.replacement import Replacement
@@ -265,6 +265,7 @@ class NMF(DictionaryLearning):
                 state, X, limits, self.tol, list(self.callbacks), measure, interrupted, threads,
                 sketches=sketches,
             )  # fmt: skip
+        finish_all(self.callbacks, state)
         close_all(self.callbacks)
         self._set_result(state, history + more, X)
         return squares

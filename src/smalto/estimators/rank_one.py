@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from smalto.checks import Array
-from smalto.coders.base import PADDING, Chunk, Coder
+from smalto.coders.base import PADDING, Chunk, Coder, resolved
 from smalto.constraints import Adaptive, Constraint, project_checked
 from smalto.learning.step import is_power_of_two
 
@@ -133,7 +133,7 @@ def codes_of(coder: Coder, coded: Side, ordered: Side) -> Codes:
 
     def codes(c: Array, square: float, v: Array, iteration: int) -> tuple[Array, float | None]:
         if iteration <= _SETTLE and is_power_of_two(iteration):
-            held[0] = coder.resolve(sample, np.ascontiguousarray(v[None]), 1)
+            held[0] = resolved(coder, sample, np.ascontiguousarray(v[None]), 1)
         G, Q = np.zeros((PADDING, PADDING), c.dtype), np.zeros((p, PADDING), c.dtype)
         G[0, 0], Q[:, 0] = square, c
         chunk = Chunk(Q, norms, np.zeros(p, np.int32))

@@ -26,7 +26,7 @@ def cosine_atoms(size: tuple[int, int], channels: int, dtype: np.dtype[Any]) -> 
         counts = [side + 2 if i == 0 else max(side * 2 // 3, 1) for side in size]
         down, across = (_waves(side, n) for side, n in zip(size, counts, strict=True))
         waves = np.einsum("ia,jb->ijab", down, across).reshape(-1, size[0] * size[1])[1:]
-        parts.append((waves[:, :, None] * mix).reshape(len(waves), -1))
+        parts.append((waves[:, :, None] * mix).reshape(len(waves), size[0] * size[1] * channels))
     D = np.concatenate(parts)
     if not len(D):  # patches of a single pixel
         return constant_atoms(size, channels, dtype)

@@ -15,7 +15,7 @@ from smalto.image.joint import LINES, add_joint_codes
 from smalto.image.noise import estimate_noise
 from smalto.image.overlap import PatchAverage
 from smalto.image.patches import NoPatchError, PatchSource
-from smalto.image.pictures import check_fits, check_size
+from smalto.image.pictures import check_fits, check_size, check_stride
 from smalto.image.stack import Stack
 from smalto.learning import Callback, Online, learn
 from smalto.threads import resolve_threads
@@ -114,16 +114,16 @@ def denoise(
     """
     threads = resolve_threads(n_threads)
     frame = as_frame(image, channel_axis)
-    stride = check_integer("stride", stride)
     blend = check_number("blend", blend, low=0.0)
-    if joint and stride > 1:
-        message = f"joint=True looks at all patches: stride must be 1, got {stride}"
-        raise ValueError(message)
     if sigma is None:
         sigma = estimate_noise(image, channel_axis=channel_axis)
     sigma = check_number("sigma", sigma, low=0.0)
     size = _default_size(frame.pixels, sigma) if patch_size is None else check_size(patch_size)
     check_fits(size, frame.pixels.shape, "image")
+    stride = check_stride(stride, size)
+    if joint and stride > 1:
+        message = f"joint=True looks at all patches: stride must be 1, got {stride}"
+        raise ValueError(message)
     stack = Stack(frame.pixels[None], size)
     m = size[0] * size[1] * stack.channels
     gain = default_gain(m) if gain is None else check_number("gain", gain, low=0.0)

@@ -204,12 +204,17 @@ class _Job:
             stack = Stack(pixels[None], self.size)
             least = max(1, int(share * area))
             places = damaged_places(stack, mask, least, self.stride)
+            if not len(places) and least > 1:
+                share *= 0.5
+                continue
             if not len(places):
-                share = 0.5 * share if least > 1 else 0.0
-                if least == 1:
-                    places = damaged_places(stack, mask, 1, 1)
-                else:
-                    continue
+                places = damaged_places(stack, mask, 1, 1)
+            if not len(places):  # a missing line, say, and patches of a single line
+                message = (
+                    f"{np.count_nonzero(mask)} missing pixels share no patch of {self.size[0]} x "
+                    f"{self.size[1]} with a known one: take larger patches"
+                )
+                raise ValueError(message)
             average = average_of_known(stack, mask, D, self.coder, places, self.threads)
             done = mask & (average.weight[:, :, 0] > 0)
             pixels[done] = average.image()[done]

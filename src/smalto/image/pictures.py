@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from smalto.checks import Array, check_finite
+from smalto.checks import Array, check_finite, check_integer
 
 _LUMA = np.array([0.299, 0.587, 0.114])  # Rec. 601, as Pillow has it
 _WIDE = ("I;16", "I;16B", "I;16L", "I;16N")  # what Pillow calls 16-bit grey
@@ -126,6 +126,15 @@ def check_fits(size: tuple[int, int], shape: Sequence[int], what: str) -> None:
             f"which is {shape[0]} x {shape[1]}"
         )
         raise ValueError(message)
+
+
+def check_stride(stride: int, size: tuple[int, int]) -> int:
+    """Refuse steps between patches that leave pixels out."""
+    stride = check_integer("stride", stride)
+    if stride > min(size):
+        message = f"stride must be at most the side of a patch, {min(size)}, got {stride}"
+        raise ValueError(message)
+    return stride
 
 
 def as_mask(mask: Any, shape: Sequence[int], what: str = "mask") -> Array:

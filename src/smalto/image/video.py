@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, check_integer, check_number
-from smalto.coders import ErrorBound
+from smalto.coders import ErrorBound, Lasso
 from smalto.coders.base import Coder, check_coder
 from smalto.image.denoise import clean_average, default_gain
 from smalto.image.frames import Frame, as_frame
 from smalto.image.noise import estimate_noise
 from smalto.image.overlap import PatchAverage
 from smalto.image.patches import NoPatchError, PatchSource
-from smalto.image.pictures import check_fits, check_size
+from smalto.image.pictures import check_fits, check_size, check_stride
 from smalto.image.stack import Stack
 from smalto.learning import Online, State
 from smalto.learning.begin import as_seed, begin
@@ -171,8 +171,6 @@ class FrameLearner:
             step_on(self.state, samples.whole(), None, None, self.n_threads)
 
     def _problem(self) -> Coder:
-        from smalto.coders import Lasso
-
         return Lasso() if self.coder is None else self.coder
 
 
@@ -238,7 +236,7 @@ def denoise_video(
     (4, True)
     """
     size = check_size(patch_size)
-    depth, stride = check_integer("depth", depth), check_integer("stride", stride)
+    depth, stride = check_integer("depth", depth), check_stride(stride, size)
     blend = check_number("blend", blend, low=0.0)
     gain = None if gain is None else check_number("gain", gain, low=0.0)
     sigma = None if sigma is None else check_number("sigma", sigma, low=0.0)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from smalto.kernels.aligned import empty
 from smalto.kernels.jit import kernel
 from smalto.kernels.simd import fma, hmax, hsum, lanes, load, splat, store, vabs, vmax, zero
 
@@ -33,7 +34,9 @@ def make_active_set(capacity: int) -> tuple[np.ndarray, np.ndarray]:
     """Room for ``capacity`` atoms: (work, atoms), one per thread, reused for every signal."""
     stride = -(-capacity // LANES) * LANES + LANES
     # Two more rows than atoms: one while an atom joins, one as scratch.
-    return np.zeros((INVERSE + capacity + 2) * stride), np.zeros(stride, np.int64)
+    work = empty((INVERSE + capacity + 2) * stride, np.float64)
+    work.fill(0.0)
+    return work, np.zeros(stride, np.int64)
 
 
 @kernel

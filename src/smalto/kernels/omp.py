@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from smalto.kernels import aligned
 from smalto.kernels.active import CODE, INVERSE, LANES, SIGN, TARGET, append, capacity, largest
 from smalto.kernels.jit import kernel
 from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64, walk
@@ -56,9 +57,7 @@ _DONE, _SPENT, _DOUBTFUL, _FULL = range(4)
 def make_state(room: int, width: int, dtype: np.dtype) -> np.ndarray:
     """Room for what is known of ``width`` atoms, ``room`` of them active; begins a cache line."""
     size = (_H + room) * (width + 64 // dtype.itemsize)
-    raw = np.empty(size * dtype.itemsize + 64, np.uint8)
-    begin = -raw.ctypes.data % 64
-    return raw[begin : begin + size * dtype.itemsize].view(dtype)
+    return aligned.empty(size, dtype)
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import as_dictionary
-from smalto.coders.base import Coder, check_coder
+from smalto.coders.base import Coder, check_coder, resolved
 from smalto.coders.encoding import refuse_calibration
 from smalto.coders.lasso import Lasso
 from smalto.constraints import (
@@ -93,7 +93,7 @@ def begin(
     return State(
         D=D,
         stats=stats,
-        coder=coder.resolve(sample, D, n_threads),
+        coder=resolved(coder, sample, D, n_threads),
         constraint=constraint,
         learner=learner,
         seed=seed,

@@ -16,7 +16,7 @@ from smalto.checks import (
     check_integer,
     check_kind,
 )
-from smalto.coders.base import Coder, Joint, check_coder
+from smalto.coders.base import Coder, Joint, Matching, check_coder, fixed
 from smalto.coders.encoding import mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups
@@ -246,7 +246,7 @@ def learn(
             cost = mean_cost(held_out, state.D, state.coder, threads)
             history[-1] = replace(history[-1], test_cost=cost)
         finish_all(calls, state)
-    return Result(state.feasible_D(), state.coder.fixed(), state, history, stopped)
+    return Result(state.feasible_D(), fixed(state.coder), state, history, stopped)
 
 
 def _draw(
@@ -336,7 +336,10 @@ def _resume(
         learner = check_learner(learner).resolve(n_atoms, data.n_rows)
         pairs.append(("learner", learner, state.learner))
     if coder is not None:
-        pairs.append(("coder", check_coder(coder).matching(state.coder), state.coder))
+        asked = check_coder(coder)
+        if isinstance(asked, Matching):
+            asked = asked.matching(state.coder)
+        pairs.append(("coder", asked, state.coder))
     pairs += [(name, value, getattr(state, name)) for name, value in others.items()]
     for name, given, had in pairs:
         if given is not None and given != had:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, check_integer, check_kind, float_dtype
-from smalto.coders.base import Coder
+from smalto.coders.base import Coder, fixed
 from smalto.coders.encoding import encode
 from smalto.constraints import Constraint
 from smalto.learning.begin import begin
@@ -124,7 +124,7 @@ class OneByOne:
             message = "nothing has been learned yet: flush() learns from what is gathered"
             raise ValueError(message)
         x = self._vector(x)
-        code = encode(x[None, :], self.state.D, self.state.coder.fixed(), n_threads=1)
+        code = encode(x[None, :], self.state.D, fixed(self.state.coder), n_threads=1)
         pairs = zip(code.indices.tolist(), code.data.tolist(), strict=True)
         return {atom: value for atom, value in pairs if value}
 

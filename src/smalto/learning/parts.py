@@ -116,14 +116,17 @@ class Summary:
         return self.worst_rows, self.worst_costs
 
 
-def bytes_as_codes(new: Contribution) -> int:
-    """What it takes to send coded samples as they are."""
+def statistics_are_cheaper(new: Contribution) -> bool:
+    """Whether to send the statistics of coded samples rather than these, and add those up.
+
+    By the time that either takes whoever receives it, at a gigabyte a second and half a
+    nanosecond for each product; it depends on the samples alone, not on who codes them.
+    """
+    k, m = len(new.atom_ptr) - 1, new.X.shape[1]
+    n, nonzeros = len(new.costs), len(new.codes.indices)
     X: Any = new.X
     rows = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    return int(rows) + sum(int(part.nbytes) for part in new.codes) + 24 * len(new.costs)
-
-
-def bytes_as_statistics(new: Contribution) -> int:
-    """What it takes to send their statistics."""
-    k, m = len(new.atom_ptr) - 1, new.X.shape[1]
-    return int(8 * (k * k + k * m + k + m))
+    sent = rows + sum(part.nbytes for part in new.codes) + 24 * n
+    as_codes = 1e-9 * sent + 0.5e-9 * nonzeros * (nonzeros / max(n, 1) + m)
+    as_statistics = (1e-9 * 8 + 1e-9) * (k * k + k * m)
+    return bool(as_statistics < as_codes)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder
+from smalto.coders.base import Coder, resolved
 from smalto.coders.encoding import prepare
 from smalto.constraints import Adaptive, density
 from smalto.learning.atoms import remember_worst, replace_atoms
@@ -64,7 +64,7 @@ def step(
 def decide_anew(state: State, rows: Callable[[], Rows], n_threads: int) -> None:
     """Now and then, decide again what depends on the dictionary, from the next samples."""
     if state.step == 0 or is_power_of_two(state.step):
-        state.coder = state.coder.resolve(rows(), state.D, n_threads)
+        state.coder = resolved(state.coder, rows(), state.D, n_threads)
 
 
 def take_in(

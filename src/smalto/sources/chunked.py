@@ -104,7 +104,7 @@ class ChunkedSource:
         return finite_rows(batch, numbers, self.dtype, nan=self.nan)
 
     def warm(self, order: RowOrder, epoch: int, place: int) -> None:
-        """Read as much of the next buffer as of this one has been used; drop older ones."""
+        """Read the next buffer while the first third of this one is used; drop older ones."""
         if not isinstance(order, ChunkOrder):
             return
         now, following, share = order.around(epoch, place)
@@ -112,7 +112,8 @@ class ChunkedSource:
         with self._lock:
             for chunk in [chunk for chunk in self._held if chunk not in wanted]:
                 del self._held[chunk]
-        for chunk in following[: int(np.ceil(share * len(following)))].tolist():
+        due = int(np.ceil(min(3.0 * share, 1.0) * len(following)))
+        for chunk in following[:due].tolist():
             self._chunk(chunk)
 
     def _chunk(self, chunk: int) -> Array:
