@@ -150,7 +150,8 @@ def as_mask(mask: Any, shape: Sequence[int], what: str = "mask") -> Array:
             f"{what} must have the shape of its picture, {tuple(shape[:2])}, got {marks.shape}"
         )
         raise ValueError(message)
-    return marks
+    # True can be any byte but 0 (Pillow's bilevel pictures have 255), and kernels add them up.
+    return np.logical_or(marks, False)
 
 
 def check_pixels_finite(pixels: Array, what: str, mask: Array | None = None) -> None:
