@@ -151,7 +151,8 @@ def as_mask(mask: Any, shape: Sequence[int], what: str = "mask") -> Array:
         )
         raise ValueError(message)
     # True can be any byte but 0 (Pillow's bilevel pictures have 255), and kernels add them up.
-    return np.logical_or(marks, False)
+    whole: Array = np.logical_or(marks, False)
+    return whole
 
 
 def check_pixels_finite(pixels: Array, what: str, mask: Array | None = None) -> None:
