@@ -584,29 +584,33 @@ def test_integers_and_lists():
     np.testing.assert_array_equal(ours.components_, model().fit(X.tolist()).components_)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_a_memory_map_is_not_loaded(tmp_path, dtype):
-    n, m = 400_000, 32
-    X = np.memmap(tmp_path / "X", dtype, "w+", shape=(n, m))
+def test_a_memory_map_is_not_loaded(tmp_path):
+    n, m = 6_000_000, 32
+    X = np.memmap(tmp_path / "X", np.uint8, "w+", shape=(n, m))
     X[:] = np.random.default_rng(0).integers(0, 255, (1, m), np.uint8)
     X[::2, ::3] = 7
     X.flush()
-    X = np.memmap(tmp_path / "X", dtype, "r", shape=(n, m))
+    X = np.memmap(tmp_path / "X", np.uint8, "r", shape=(n, m))
     settings = {"n_components": 2, "coder": Lasso(50.0), "learner": Online(), "max_steps": 5}
-    reference = model(**settings).fit(np.array(X[: n // 10]))  # compiles what is needed
+    reference = model(**settings).fit(np.array(X[: n // 100]))  # compiles what is needed
     tracemalloc.start()
     try:
         fitted = model(**settings).fit(X)
-        score = fitted.score(X[: n // 2])
+        score = fitted.score(X[: n // 100])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < X.nbytes / 2
-    assert score == pytest.approx(reference.score(X[: n // 10]), rel=0.1)
+    assert peak < 0.8 * X.nbytes  # what is shuffled together is 64 MB at most
+    assert score == pytest.approx(reference.score(X[: n // 100]), rel=0.1)
     np.testing.assert_array_equal(fitted.transform(X[:9]), fitted.transform(np.array(X[:9])))
-    np.testing.assert_array_equal(
-        fitted.components_, model(**settings).fit(np.array(X)).components_
-    )
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_a_memory_map_is_as_good_as_an_array(tmp_path, dtype):
+    X = np.memmap(tmp_path / "X", dtype, "w+", shape=(4000, M))
+    X[:] = np.random.default_rng(0).integers(0, 255, X.shape, np.uint8)
+    expected = model(coder=Lasso(50.0)).fit(np.array(X)).components_
+    np.testing.assert_array_equal(model(coder=Lasso(50.0)).fit(X).components_, expected)
 
 
 def test_of_a_memory_map_only_what_is_drawn_is_read(tmp_path):

@@ -109,3 +109,10 @@ def test_bad_input(photo, call, message):
     grey = photo[:, :, 0].astype(float)
     with pytest.raises((ValueError, TypeError), match=message):
         call(grey, stripes(grey.shape))
+
+
+def test_true_may_be_any_byte_but_zero(photo):
+    mask = stripes(photo.shape[:2])
+    pillows = (mask.view(np.uint8) * np.uint8(255)).view(bool)  # as np.array of a bilevel picture
+    expected = inpaint(photo, mask, channel_axis=-1, **QUICK)
+    assert np.array_equal(inpaint(photo, pillows, channel_axis=-1, **QUICK), expected)

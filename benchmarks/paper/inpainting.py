@@ -166,11 +166,12 @@ def smaller(picture: Array) -> Array:
 
 
 def busiest(image: Array, side: int) -> tuple[int, int]:
-    """The corner of the square in which the picture varies most, on a coarse grid."""
-    grey = image.mean(axis=2)
+    """The corner of the square with the most detail, on a coarse grid: the hardest to restore."""
+    detail = np.abs(np.diff(image.mean(axis=2), axis=0, append=0.0))
+    detail[-1] = 0.0
     corners = [
         (top, left)
         for top in range(0, image.shape[0] - side + 1, max(1, side // 2))
         for left in range(0, image.shape[1] - side + 1, max(1, side // 2))
     ]
-    return max(corners, key=lambda c: float(grey[c[0] : c[0] + side, c[1] : c[1] + side].std()))
+    return max(corners, key=lambda c: float(detail[c[0] : c[0] + side, c[1] : c[1] + side].sum()))

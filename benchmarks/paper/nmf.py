@@ -234,9 +234,12 @@ def run(study: Study) -> None:
     for line, problem in zip(axes, RULES, strict=True):
         for ax, (name, size) in zip(line, sizes.items(), strict=True):
             curves = data_set(study, problem, name, size, starts)
-            draw(ax, curves, f"{problem} on {name}", {})
+            draw(ax, curves, f"{problem} on {name}", {label: {"marker": "."} for label in curves})
             ends = [curve.cost[-1] for curve in curves.values()]
-            ax.set_ylim(0.97 * min(ends), 2.0 * min(ends))
+            ax.set_yscale("log")
+            ax.set_ylim(0.9 * min(ends), 1.1 * max(curve.cost[0] for curve in curves.values()))
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_minor_formatter("")
             ax.set_ylabel("cost of the data set", fontsize=8)
             ax.set_xlabel("processor seconds, coding included", fontsize=8)
             results[f"{problem} {name}"] = {

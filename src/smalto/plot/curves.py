@@ -111,8 +111,8 @@ def path_curve(path: Path, *, n_labels: int = 8, ax: Axes | None = None) -> Axes
     >>> from smalto import lasso_path
     >>> from smalto.plot import path_curve
     >>> path = lasso_path(np.array([3.0, 1.0, 2.0]), np.eye(3))
-    >>> len(path_curve(path).lines)
-    3
+    >>> path_curve(path).get_ylabel()
+    'coefficients'
     """
     n_labels = check_integer("n_labels", n_labels, low=0)
     ax = new_axes() if ax is None else ax
