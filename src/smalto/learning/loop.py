@@ -247,13 +247,21 @@ def learn(
             cost = mean_cost(held_out, state.D, state.coder, threads)
             history[-1] = replace(history[-1], test_cost=cost)
         finish_all(calls, state)
-    if history and history[-1].short:
-        message = (
-            f"eps is out of reach for {history[-1].short} samples of the last step: their codes are "
-            "those of least squares (Record.short has the number for each step)"
-        )
-        warnings.warn(message, UserWarning, stacklevel=2)
+    if history:
+        _warn_if_mostly_short(history)
     return Result(state.feasible_D(), fixed(state.coder), state, history, stopped)
+
+
+def _warn_if_mostly_short(history: Sequence[Record]) -> None:
+    """Say that a bound on the error asks too much of the dictionary as it has become."""
+    last = history[-1]
+    count = last.samples - (history[-2].samples if len(history) > 1 else 0)
+    if 2 * last.short > count > 0:
+        message = (
+            f"eps is out of reach for {last.short} of the {count} samples of the last step: their "
+            "codes are those of least squares (Record.short has the number for each step)"
+        )
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _draw(
