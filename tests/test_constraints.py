@@ -172,7 +172,7 @@ class Wrong:
         (lambda: ElasticNetBall(-1), ValueError, "gamma must be >= 0, got -1"),
         (lambda: ElasticNetBall(), ValueError, "give gamma, or the density"),
         (lambda: ElasticNetBall(density=0), ValueError, "density must be"),
-        (lambda: ElasticNetBall(density=1.5), ValueError, r"density must be in \[0, 1\], got 1.5"),
+        (lambda: ElasticNetBall(density=1.5), ValueError, r"density must be in \(0, 1\], got 1.5"),
         (lambda: FusedLassoBall(0.1, -2), ValueError, "gamma2 must be >= 0, got -2"),
         (lambda: FusedLassoBall(-0.1, 2), ValueError, "gamma1 must be >= 0, got -0.1"),
         (lambda: ElasticNetBall(density=0.3).gauge(np.ones(3)), ValueError, "not decided yet"),

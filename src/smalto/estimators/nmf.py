@@ -205,7 +205,7 @@ class NMF(DictionaryLearning):
             mask = None
         if mask is not None and not sparse.issparse(X):
             X = np.where(as_mask(mask, as_rows("X", X)), 0, X)  # whatever stands there
-        if sample_weight is not None and _all_alike(sample_weight):
+        if sample_weight is not None and _all_alike(sample_weight, np.shape(X)):
             sample_weight = None
         about = (sample_weight, mask, groups, self.missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
@@ -389,10 +389,11 @@ def nndsvd(X: Rows, n_components: int, rng: np.random.RandomState, *, fill: bool
     return np.asarray(atoms)
 
 
-def _all_alike(weights: Any) -> bool:
-    """Whether weights are positive and all the same: as good as none."""
+def _all_alike(weights: Any, shape: tuple[int, ...]) -> bool:
+    """Whether weights are one per row, positive and all the same: as good as none."""
     values = np.asarray(weights)
-    return bool(values.ndim == 1 and values.size and values[0] > 0 and (values == values[0]).all())
+    fits = values.size > 0 and values.shape == shape[:1]
+    return bool(fits and values[0] > 0 and (values == values[0]).all())
 
 
 def _refuse_negative(X: Rows, name: str | None = None) -> None:
