@@ -328,8 +328,8 @@ def test_inputs_are_left_alone():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"density": 0.0}, ValueError, r"density must be in \[0, 1\], got 0.0"),
-        ({"density": 1.5}, ValueError, r"density must be in \[0, 1\], got 1.5"),
+        ({"density": 0.0}, ValueError, r"density must be in \(0, 1\], got 0.0"),
+        ({"density": 1.5}, ValueError, r"density must be in \(0, 1\], got 1.5"),
         ({"density": "half"}, TypeError, "density must be a number"),
         ({"density": None, "gamma": -1.0}, ValueError, "gamma must be >= 0, got -1.0"),
         ({"gamma": 0.1}, ValueError, "give one of gamma, density and constraint"),

@@ -28,7 +28,8 @@ def check_number(
     number = float(value)
     if not low <= number <= high or (strict and number == low):
         relation = ">" if strict else ">="
-        bound = f"{relation} {low:g}" if high == np.inf else f"in [{low:g}, {high:g}]"
+        interval = f"in {'(' if strict else '['}{low:g}, {high:g}]"
+        bound = f"{relation} {low:g}" if high == np.inf else interval
         message = f"{name} must be {bound}, got {value!r}"
         raise ValueError(message)
     return number

@@ -292,9 +292,8 @@ def _check_sparsity(name: str, gamma: float | None, wanted: float | None) -> Non
         raise ValueError(message)
     if gamma is not None:
         check_number(name, gamma, low=0)
-    if wanted is not None and not 0.0 < check_number("density", wanted) <= 1.0:
-        message = f"density must be in (0, 1], got {wanted!r}"
-        raise ValueError(message)
+    if wanted is not None:
+        check_number("density", wanted, low=0, high=1, strict=True)
 
 
 def _known(gamma: float | None) -> float:
