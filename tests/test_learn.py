@@ -678,7 +678,7 @@ STATE = learn(X0, 8, Lasso(0.1), learner=Online(20), max_steps=1, random_state=0
         (
             lambda: Replacement(correlation=1.5),
             ValueError,
-            r"correlation must be in \[0, 1\], got 1.5",
+            r"correlation must be in \(0, 1\], got 1.5",
         ),
         (lambda: Continuation(start=0), ValueError, "start must be"),
     ],

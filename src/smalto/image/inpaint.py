@@ -128,8 +128,9 @@ def inpaint(
     if missing.all():
         message = f"all of the {missing.size} pixels are masked: nothing is known of the picture"
         raise ValueError(message)
-    known = frame.pixels[~missing]
-    lam = 0.1 * float(known.std(axis=0).mean()) if lam is None else lam
+    if lam is None:
+        channels = np.moveaxis(frame.pixels, 2, 0)
+        lam = 0.1 * float(np.mean([channel[~missing].std() for channel in channels]))
     lam = check_number("lam", lam, low=0.0)
     m = size[0] * size[1] * frame.pixels.shape[2]
     D = None
@@ -217,7 +218,7 @@ class _Job:
                 raise ValueError(message)
             average = average_of_known(stack, mask, D, self.coder, places, self.threads)
             done = mask & (average.weight[:, :, 0] > 0)
-            pixels[done] = average.image()[done]
+            pixels[done] = average.at(done)
             mask &= ~done
         return pixels
 

@@ -97,6 +97,19 @@ class PatchAverage:
         """The sum of the weights of the patches that cover each value, in the picture's shape."""
         return self._weight.reshape(self.shape)
 
+    def at(self, pixels: Array) -> Array:
+        """The mean at some pixels, all of them covered: a mask (height, width) says which.
+
+        For a few of them it takes less memory than the whole `image`.
+        """
+        some = pixels.reshape(-1)
+        origin, total, weight = (
+            part.reshape(some.size, -1)[some] for part in (self._origin, self._total, self._weight)
+        )
+        total /= weight
+        total += origin
+        return np.asarray(total.reshape(-1, *self.shape[2:]))
+
     def image(self, blend: Array | None = None, amount: Array | float = 0.0) -> Array:
         """The mean so far, float64; zero where no patch has been added.
 
