@@ -199,3 +199,15 @@ def test_spacing():
     steps = spaced(1000, 1.05)
     assert steps[-1] == 1000
     assert steps == sorted(set(steps))
+
+
+def test_large_picture(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.peers.large_picture", "--quick", "--atoms", "32",
+         "--out", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    content = json.loads((tmp_path / "large_picture.json").read_text())
+    assert content["psnr"]["smalto"] > 20
+    assert "per second" in done.stdout

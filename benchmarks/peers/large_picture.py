@@ -1,0 +1,103 @@
+"""Text removed from a photograph of 13 megapixels: how long it takes, and how well it is done.
+
+    python -m benchmarks.peers.large_picture
+
+The paper's Section 6.4: a dictionary of 256 atoms from two passes over all undamaged 12 x 12 colour
+patches, then the text is filled in. OpenCV's two methods are run too, where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.paper.data import Data
+from smalto import learn
+from smalto.coders import Lasso
+from smalto.datasets import DATA_VARIABLE
+from smalto.image import PatchSource, inpaint, text_mask
+
+Array = np.ndarray[Any, Any]
+
+
+def main() -> None:
+    """Run it and print what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--atoms", type=int, default=256)
+    parser.add_argument("--patch", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--letters", type=int, default=40, help="the height of the letters")
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--quick", action="store_true", help="a small photograph, few patches")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    options = parser.parse_args()
+    folder = os.environ.get(DATA_VARIABLE)
+    data = Data(None if options.quick or not folder else Path(folder))
+    original, _ = data.photo()
+    letters = 18 if options.quick else options.letters
+    mask = text_mask(original.shape[:2], size=letters)
+    damaged = np.where(mask[:, :, None], np.uint8(0), original)
+    clock = time.perf_counter()
+    source = PatchSource(damaged, options.patch, mask=mask, n_threads=options.threads)
+    result = learn(
+        source, options.atoms, Lasso(1.2 / source.n_features**0.5), n_threads=options.threads,
+        n_epochs=None if options.quick else options.epochs,
+        max_steps=10 if options.quick else None, random_state=0,
+    )  # fmt: skip
+    learning = time.perf_counter() - clock
+    clock = time.perf_counter()
+    restored = inpaint(
+        damaged, mask, dictionary=result.D, patch_size=options.patch, channel_axis=2,
+        n_threads=options.threads,
+    )  # fmt: skip
+    filling = time.perf_counter() - clock
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    found = {"smalto": psnr(original, restored, mask)} | opencv(original, damaged, mask)
+    samples = result.state.samples
+    print(
+        f"{original.shape[1]} x {original.shape[0]} pixels, {100 * mask.mean():.1f} % under text, "
+        f"{source.n_rows:,} undamaged patches\n"
+        f"learning: {samples:,} patches in {learning:.1f} s, {samples / learning:,.0f} per second\n"
+        f"filling in: {filling:.1f} s; at most {memory:.2f} GB of memory"
+    )
+    for name, value in found.items():
+        print(f"{name}: {value:.2f} dB in the damaged pixels")
+    options.out.mkdir(parents=True, exist_ok=True)
+    content = {
+        "options": {key: str(value) for key, value in vars(options).items()},
+        "patches": source.n_rows, "samples": samples, "learning": learning, "filling": filling,
+        "gigabytes": memory, "psnr": found,
+    }  # fmt: skip
+    (options.out / "large_picture.json").write_text(json.dumps(content, indent=1))
+
+
+def psnr(original: Array, other: Array, mask: Array) -> float:
+    """Peak signal to noise ratio in the damaged pixels."""
+    error = original[mask].astype(np.float64) - other[mask]
+    return float(10 * np.log10(255.0**2 / np.mean(error**2)))
+
+
+def opencv(original: Array, damaged: Array, mask: Array) -> dict[str, float]:
+    """What OpenCV's two methods reach, where it is installed."""
+    if importlib.util.find_spec("cv2") is None:
+        return {}
+    import cv2
+
+    methods = {"OpenCV Telea": cv2.INPAINT_TELEA, "OpenCV Navier-Stokes": cv2.INPAINT_NS}
+    marks = mask.astype(np.uint8)
+    return {
+        name: psnr(original, cv2.inpaint(damaged, marks, 5, kind), mask)
+        for name, kind in methods.items()
+    }
+
+
+if __name__ == "__main__":
+    main()
