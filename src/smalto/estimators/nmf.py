@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
+from sklearn.utils.validation import _num_samples
 
 from smalto.checks import Array, Rows, as_rows, check_finite, check_number
 from smalto.coders.base import Coder, check_coder
@@ -205,7 +206,7 @@ class NMF(DictionaryLearning):
             mask = None
         if mask is not None and not sparse.issparse(X):
             X = np.where(as_mask(mask, as_rows("X", X)), 0, X)  # whatever stands there
-        if sample_weight is not None and _all_alike(sample_weight, np.shape(X)):
+        if sample_weight is not None and _all_alike(sample_weight, _num_samples(X)):
             sample_weight = None
         about = (sample_weight, mask, groups, self.missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
@@ -389,10 +390,10 @@ def nndsvd(X: Rows, n_components: int, rng: np.random.RandomState, *, fill: bool
     return np.asarray(atoms)
 
 
-def _all_alike(weights: Any, shape: tuple[int, ...]) -> bool:
+def _all_alike(weights: Any, n: int) -> bool:
     """Whether weights are one per row, positive and all the same: as good as none."""
     values = np.asarray(weights)
-    fits = values.size > 0 and values.shape == shape[:1]
+    fits = n > 0 and values.shape == (n,)
     return bool(fits and values[0] > 0 and (values == values[0]).all())
 
 
