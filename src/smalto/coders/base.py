@@ -35,6 +35,12 @@ class Codes(NamedTuple):
         places = np.repeat(self.indptr[rows] - indptr[:-1], counts) + np.arange(indptr[-1])
         return Codes(indptr, self.indices[places], self.values[places])
 
+    def part(self, rows: slice) -> Codes:
+        """The codes of consecutive rows, sharing indices and values."""
+        begin, end = self.indptr[rows.start], self.indptr[rows.stop]
+        indptr = self.indptr[rows.start : rows.stop + 1] - begin
+        return Codes(indptr, self.indices[begin:end], self.values[begin:end])
+
     def put(self, rows: Array, new: Codes) -> Codes:
         """These codes with those of some rows, increasing, exchanged for new ones."""
         order = np.arange(len(self.indptr) - 1)

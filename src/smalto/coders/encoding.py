@@ -262,7 +262,7 @@ def code_rows(
         norms[rows] = squared_norms(x)
         chunk = Chunk(
             Q, norms[rows], rounds[rows], np.arange(rows.start, rows.stop) if numbered else None,
-            None if start is None else start.take(np.arange(rows.start, rows.stop)), part.groups,
+            None if start is None else start.part(rows), part.groups,
         )  # fmt: skip
         codes = _solve(chunk, part, prepared)
         if measured:
