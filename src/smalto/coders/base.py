@@ -124,6 +124,13 @@ class Residuals(NamedTuple):
         return np.asarray(C.max(axis=1, initial=0.0))
 
 
+def with_room(arrays: tuple[Array, Array], needed: int) -> tuple[Array, Array]:
+    """The same arrays with room for at least so many entries, and more than they have."""
+    more = max(needed, 2 * arrays[0].size) - arrays[0].size
+    first, second = (np.concatenate([array, np.empty(more, array.dtype)]) for array in arrays)
+    return first, second
+
+
 # Codes of a chunk of signals. Called from several threads at once.
 Solver: TypeAlias = Callable[[Chunk], Codes]
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Chunk, Codes, Residuals, Solver
+from smalto.coders.base import Chunk, Codes, Residuals, Solver, with_room
 from smalto.coders.own_gram import from_own_units, in_own_units, lazy_gram, whole_gram
 from smalto.coders.per_signal import Setting, as_setting, check_length, of_rows
 from smalto.kernels import aligned
@@ -192,9 +192,7 @@ def _solve_rows(
             )  # fmt: skip
             left, full = why == LEFT, why == NO_ROOM
         if full and indptr[row] + room > indices.size:
-            more = indices.size + room
-            indices = np.concatenate([indices, np.empty(more, np.int32)])
-            values = np.concatenate([values, np.empty(more, dtype)])
+            indices, values = with_room((indices, values), int(indptr[row]) + room)
         elif full:
             room = min(2 * room, width)
             work, atoms = make_active_set(room)

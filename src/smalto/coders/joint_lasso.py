@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Codes, Residuals, Solver
-from smalto.coders.joint_omp import JointOMP, all_together, with_room
+from smalto.coders.base import Chunk, Codes, Residuals, Solver, with_room
+from smalto.coders.joint_omp import JointOMP, all_together
 from smalto.kernels import aligned
 from smalto.kernels.active import LANES
 from smalto.kernels.groups import padded, sum_of_norms

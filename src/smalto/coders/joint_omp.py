@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, Rows, check_integer, check_number
-from smalto.coders.base import Chunk, Codes, Solver
+from smalto.coders.base import Chunk, Codes, Solver, with_room
 from smalto.kernels.active import make_active_set
 from smalto.kernels.groups import padded
 from smalto.kernels.joint_omp import joint_omp_groups
@@ -137,10 +137,3 @@ def all_together(chunk: Chunk) -> Array:
     if chunk.groups is not None:
         return chunk.groups
     return np.array([0, len(chunk.Q)], np.int64)
-
-
-def with_room(arrays: tuple[Array, Array], needed: int) -> tuple[Array, Array]:
-    """The same arrays with room for at least so many entries, and more than they have."""
-    more = max(needed, 2 * arrays[0].size) - arrays[0].size
-    first, second = (np.concatenate([array, np.empty(more, array.dtype)]) for array in arrays)
-    return first, second

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver, with_room
 from smalto.coders.nonnegative import inverse, solve_dense
 from smalto.coders.own_gram import (
     from_own_units,
@@ -244,8 +244,6 @@ def _solve_rows(
             codes = Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
             return from_own_units(chunk.own, codes)
         if indptr[row] + room > indices.size:
-            more = indices.size + room
-            indices = np.concatenate([indices, np.empty(more, np.int32)])
-            values = np.concatenate([values, np.empty(more, dtype)])
+            indices, values = with_room((indices, values), int(indptr[row]) + room)
         else:
             room = min(2 * room, width)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Codes, Residuals, Solver
+from smalto.coders.base import Chunk, Codes, Residuals, Solver, with_room
 from smalto.kernels.lasso import elastic_net_of_rows
 from smalto.kernels.nested import dual_norms, norms_of_rows
 from smalto.kernels.nested_lasso import Forest, make_whole, nested_lasso_rows
@@ -229,9 +229,7 @@ def _solve_rows(G: Array, chunk: Chunk, forest: Forest, penalty: Penalty) -> Cod
                 _warn_short(int(short[0]), n)
             return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
         if indptr[row] + room > indices.size:
-            more = indices.size + room
-            indices = np.concatenate([indices, np.empty(more, np.int32)])
-            values = np.concatenate([values, np.empty(more, dtype)])
+            indices, values = with_room((indices, values), int(indptr[row]) + room)
         else:
             room = min(2 * room, k)
 

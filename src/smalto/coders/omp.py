@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Codes, Solver
+from smalto.coders.base import Chunk, Codes, Solver, with_room
 from smalto.coders.own_gram import lazy_gram
 from smalto.coders.per_signal import as_setting, check_length, of_rows
 from smalto.kernels import aligned
@@ -203,8 +203,6 @@ class _Greedy:
             if row == n:
                 return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
             if indptr[row] + room > indices.size:
-                more = indices.size + room
-                indices = np.concatenate([indices, np.empty(more, np.int32)])
-                values = np.concatenate([values, np.empty(more, dtype)])
+                indices, values = with_room((indices, values), int(indptr[row]) + room)
             else:
                 room = min(2 * room, width)

@@ -47,10 +47,6 @@ class Samples:
         for rows in blocks(len(self), ROWS_AT_ONCE, self.signals.groups):
             yield self.part(rows)
 
-    def total_weight(self) -> float:
-        """The sum of the weights."""
-        return float(len(self) if self.weights is None else self.weights.sum())
-
 
 @dataclass(frozen=True)
 class SampleSet:
