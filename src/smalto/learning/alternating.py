@@ -141,7 +141,13 @@ class _Sketch:
     def read(self) -> Rows:
         """The part of the data; the data itself where it is all of it."""
         part = self.X if self.rows is None else self.X[self.rows]
-        return part if self.columns is None else part[:, self.columns] * part.dtype.type(self.scale)
+        if self.columns is None:
+            return part
+        if sparse.issparse(part):
+            return part[:, self.columns] * part.dtype.type(self.scale)
+        few = np.take(part, self.columns, axis=1)  # in C order, unlike an index
+        few *= few.dtype.type(self.scale)
+        return few
 
 
 def _on_columns(state: State, sketch: _Sketch) -> State:
@@ -175,6 +181,8 @@ def _stage(
     momentum, before = _Momentum(), math.inf
     best: list[float] = []
     rng = np.random.default_rng([state.seed, state.step])
+    if coder.lam:
+        codes.begin(state.D, coder, n_threads)
     rounding = 0.5 * codes.squares * float(np.finfo(state.D.dtype).eps)
     for iteration in itertools.count():
         clock = time.perf_counter()
@@ -185,7 +193,7 @@ def _stage(
             state.constraint = atoms.constraint = adapted
         # Where the set still moves, costs cannot be compared.
         beta = momentum.beta if iteration and settled else 0.0
-        sweeps = SWEEPS if iteration else FIRST_SWEEPS
+        sweeps = SWEEPS if iteration or coder.lam else FIRST_SWEEPS
         A, B, penalty = codes.step(atoms.ahead, coder, beta, sweeps, n_threads)
         D = atoms.step(A, B, SWEEPS, n_threads)
         wide = D.astype(np.float64)

@@ -11,7 +11,9 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, as_floats
 from smalto.coders.base import Coder
+from smalto.coders.encoding import ROWS_AT_ONCE, code_rows, prepare
 from smalto.coders.lasso import Lasso
+from smalto.coders.signals import Signals, blocks
 from smalto.constraints import Constraint, L2Ball, project_checked
 from smalto.kernels.nonnegative import PANEL, descend
 from smalto.learning.stats import Stats
@@ -40,6 +42,15 @@ class DenseCodes:
         for i in range(group * count // self.groups, (group + 1) * count // self.groups):
             rows = slice(i * self.chunk, min((i + 1) * self.chunk, self.n))
             yield rows, as_floats(self.X[rows], self.new.dtype)
+
+    def begin(self, D: Array, coder: Lasso, n_threads: int) -> None:
+        """Start from the exact codes over D: for a λ above 0 they are sparse, and soon found."""
+        prepared = prepare(D, coder, n_threads)
+        for rows in blocks(self.n, ROWS_AT_ONCE, None):
+            x = as_floats(self.X[rows], self.new.dtype)
+            coded = code_rows(Signals(x), prepared, None, n_threads, measured=False)
+            self.old[:, rows] = coded.codes.as_csr(len(D)).toarray().T
+        self.ahead[:] = self.old
 
     def step(
         self, D: Array, coder: Lasso, beta: float, sweeps: int, n_threads: int
