@@ -219,20 +219,23 @@ def _stage(
         state.epoch += codes.n == state.n_rows
         state.seconds += time.perf_counter() - clock
         history.append(_record(state, cost / codes.n, coder, codes, replaced, measure(state)))
+        stalled = len(best) > WINDOW and (
+            best[-1] <= rounding or best[-WINDOW - 1] - best[-1] < tol * best[-1]
+        )
         if any(callback(state, history[-1]) for callback in callbacks):
-            return "callback"
-        if interrupted():
-            return "interrupt"
-        if (reached := limits.reached(state)) is not None:
-            return reached
-        if (
-            settled
-            and len(best) > WINDOW
-            and (best[-1] <= rounding or best[-WINDOW - 1] - best[-1] < tol * best[-1])
-        ):
-            return "tol"
-        if iteration + 1 >= most:
-            return "stage"
+            stopped = "callback"
+        elif interrupted():
+            stopped = "interrupt"
+        elif (reached := limits.reached(state)) is not None:
+            stopped = reached
+        elif settled and stalled:
+            stopped = "tol"
+        elif iteration + 1 >= most:
+            stopped = "stage"
+        else:
+            continue
+        codes.rescale(atoms.lengths())
+        return stopped
     msg = "unreachable"
     raise AssertionError(msg)
 

@@ -96,6 +96,10 @@ class DenseCodes:
         """Start the next step from where this one did, without extrapolation."""
         self.ahead[:] = self.old
 
+    def rescale(self, lengths: Array) -> None:
+        """Make up for atoms that are scaled to norm 1."""
+        self.old *= lengths.astype(self.old.dtype)[:, None]
+
 
 @dataclass
 class Atoms:
@@ -140,12 +144,16 @@ class Atoms:
         """Start the next step from where this one did, without extrapolation."""
         self.ahead = self.old.copy()
 
+    def lengths(self) -> Array:
+        """What `scaled` divides the atoms by."""
+        norms = np.linalg.norm(self.old.astype(np.float64), axis=1)
+        return np.where((norms > 0) & self.free, norms, 1.0)
+
     def scaled(self) -> Array:
         """The dictionary with atoms of norm 1 where their length is free."""
         if not self.free:
             return self.old.copy()
-        norms = np.linalg.norm(self.old.astype(np.float64), axis=1, keepdims=True)
-        scaled: Array = np.divide(self.old, norms, out=np.zeros_like(self.old), where=norms > 0)
+        scaled = (self.old / self.lengths()[:, None]).astype(self.old.dtype)
         for atom in scaled:
             project_checked(self.constraint, atom)
         return scaled
