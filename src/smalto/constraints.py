@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from smalto.checks import Array, check_number, check_role
+from smalto.checks import Array, Role, check_number, check_role
 from smalto.kernels import elastic_net_ball, fused_lasso, l2_ball, sweep
 
 
@@ -23,7 +23,7 @@ class Constraint(Protocol):
 
 
 @runtime_checkable
-class Compiled(Protocol):
+class Compiled(Protocol, metaclass=Role):
     """A constraint whose walk through a block of atoms is compiled."""
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
@@ -39,7 +39,7 @@ class Divisible(Protocol):
 
 
 @runtime_checkable
-class Adaptive(Constraint, Protocol):
+class Adaptive(Constraint, Protocol, metaclass=Role):
     """A constraint that settles, while learning goes on, to give a wanted density of atoms."""
 
     def begun(self, D: Array) -> Self:

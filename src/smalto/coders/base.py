@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Rows, check_role
+from smalto.checks import Array, Role, Rows, check_role
 
 
 class Codes(NamedTuple):
@@ -193,7 +193,7 @@ class Certified(Protocol):
 
 
 @runtime_checkable
-class Reaching(Protocol):
+class Reaching(Protocol, metaclass=Role):
     """A coder that promises a bound on the error, where the dictionary can reach it."""
 
     def promised(self) -> Any:
@@ -201,7 +201,7 @@ class Reaching(Protocol):
 
 
 @runtime_checkable
-class Joint(Protocol):
+class Joint(Protocol, metaclass=Role):
     """A coder of several signals at once: ``encode`` and ``learn`` want ``groups``."""
 
     @property

@@ -38,6 +38,8 @@ DEFAULT_DENSITY = 0.3
 # By measurement on faces and patches: see benchmarks/peers/sparse_pca.py.
 DEFAULT_LAM = 0.4
 DEFAULT_RHO = 2.0
+ENOUGH_STEPS = 100  # of a pass over many samples: more of them cost time and gain nothing
+MOST_ROWS = 4096  # in one of them
 _SAMPLE_ROWS = 2048
 _HELD_ROWS = 512
 
@@ -110,7 +112,8 @@ class SparsePCA(DictionaryLearning):
     learner : learner, optional
         How the components follow from the data. By default ``Online(rho=2, t0=v)``, where v is
         the total variance of the samples: principal components to begin with are held until
-        their density has settled. v is 0 where ``init`` is given.
+        their density has settled. v is 0 where ``init`` is given. `fit` takes about a hundred
+        steps per pass over many samples, or as many as make 4 096 samples one step.
     init : array (k, m), optional
         The first components. By default principal components of 2 048 samples (or of the first
         batch of a stream), or samples where these are too few for that.
@@ -291,7 +294,7 @@ random_state, sparse_output
     def _problem(self) -> tuple[Coder | None, Constraint | None, Learner | None]:
         learner = self.learner
         if learner is None:
-            learner = Online(rho=DEFAULT_RHO, t0=self._held)
+            learner = Online(self._rows_per_step, rho=DEFAULT_RHO, t0=self._held)
         return self._codes(), self._set(), learner
 
     def _codes(self) -> Coder:
@@ -336,6 +339,8 @@ random_state, sparse_output
         self.mean_ = column_means(source)
         kind = _CentredInOrder if isinstance(source, Ordered) else _Centred
         rest = kind(source, self.mean_)
+        usual = Online().resolve(self.n_components, source.n_rows).rows_per_step(source.n_rows)
+        self._rows_per_step = max(usual, min(source.n_rows // ENOUGH_STEPS, MOST_ROWS))
         self._look_at(_sample(rest))
         return rest
 
@@ -347,6 +352,7 @@ random_state, sparse_output
         self.mean_ = before + (column_sums(X) - n * before) / (seen + n)
         rest = centred(X, self.mean_, X.dtype)
         if state is None:
+            self._rows_per_step = None
             self._look_at(rest[:_SAMPLE_ROWS])
         else:
             state.move_origin(self.mean_ - before)

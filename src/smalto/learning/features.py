@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Rows
+from smalto.checks import Array, Role, Rows
 from smalto.coders.signals import Signals
 from smalto.constraints import Constraint, Divisible, project_checked
 from smalto.learning.state import State
@@ -47,7 +47,7 @@ class View:
 
 
 @runtime_checkable
-class Viewing(Protocol):
+class Viewing(Protocol, metaclass=Role):
     """A learner whose steps need not look at all features."""
 
     def view(self, state: State) -> View | None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Rows, as_floats, check_finite
+from smalto.checks import Array, Role, Rows, as_floats, check_finite
 from smalto.sources.order import RowOrder
 
 
@@ -32,7 +32,7 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Ordered(Protocol):
+class Ordered(Protocol, metaclass=Role):
     """A source whose rows are better read in an order of its own."""
 
     def order(self, seed: int) -> RowOrder:
@@ -40,7 +40,7 @@ class Ordered(Protocol):
 
 
 @runtime_checkable
-class Warming(Protocol):
+class Warming(Protocol, metaclass=Role):
     """A source that reads from somewhere slow, and had better do so ahead of time."""
 
     def warm(self, order: RowOrder, epoch: int, place: int) -> None:
