@@ -9,10 +9,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.extmath import randomized_svd
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
-from smalto.checks import Array, Rows, as_rows, check_finite, check_number
+from smalto.checks import Rows, as_rows, check_finite, check_number
 from smalto.coders.base import Coder, check_coder
 from smalto.coders.encoding import ROWS_AT_ONCE, code_rows, mean_cost, prepare
 from smalto.coders.lasso import Lasso
@@ -25,7 +25,8 @@ from smalto.constraints import (
     check_constraint,
 )
 from smalto.estimators.base import all_or_nothing
-from smalto.estimators.dictionary_learning import DictionaryLearning
+from smalto.estimators.dictionary_learning import DictionaryLearning, takes_a_stream
+from smalto.estimators.nndsvd import nndsvd
 from smalto.learning.alternating import alternate, stages
 from smalto.learning.begin import as_seed, begin, sample_size
 from smalto.learning.feed import as_data
@@ -204,8 +205,7 @@ class NMF(DictionaryLearning):
         problem = self._problem()
         if mask is not None and not np.any(mask):
             mask = None
-        if mask is not None and not sparse.issparse(X):
-            X = np.where(as_mask(mask, as_rows("X", X)), 0, X)  # whatever stands there
+        X = _known(X, mask)
         if sample_weight is not None and _all_alike(sample_weight, _num_samples(X)):
             sample_weight = None
         about = (sample_weight, mask, groups, self.missing, self.learner)
@@ -223,6 +223,29 @@ class NMF(DictionaryLearning):
         reorder(self.state_, by_energy(self.state_))
         self.components_ = self.state_.feasible_D()
         return self
+
+    @available_if(takes_a_stream)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        mask: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Update the atoms once, with all of X as one batch: see `DictionaryLearning`."""
+        return super().partial_fit(  # type: ignore[no-any-return]
+            _known(X, mask), sample_weight=sample_weight, mask=mask, groups=groups
+        )
+
+    def transform(self, X: Any, *, mask: Any = None, groups: Any = None) -> Any:
+        """Non-negative codes of each row of X: see `DictionaryLearning`."""
+        return super().transform(_known(X, mask), mask=mask, groups=groups)
+
+    def score(self, X: Any, y: Any = None, *, mask: Any = None, groups: Any = None) -> float:
+        """Minus the mean cost of the rows of X: see `DictionaryLearning`."""
+        return super().score(_known(X, mask), mask=mask, groups=groups)
 
     def _alternate(
         self,
@@ -364,30 +387,11 @@ class NMF(DictionaryLearning):
         return nndsvd(X, self.n_components, rng, fill=self.init == "nndsvda")
 
 
-def nndsvd(X: Rows, n_components: int, rng: np.random.RandomState, *, fill: bool) -> Array:
-    """Non-negative atoms (k, m) from the leading singular vectors (Boutsidis, Gallopoulos 2008).
-
-    Each singular pair is split into its positive and its negative part, and the one that says
-    more is kept. With ``fill`` zeros become the mean of X, because a zero would stay zero.
-    """
-    if n_components > min(X.shape):
-        message = (
-            f"init by singular vectors gives at most {min(X.shape)} atoms for X of shape {X.shape},"
-            f" asked for are {n_components}: use init='samples' or 'random'"
-        )
-        raise ValueError(message)
-    X = X if X.dtype == np.float32 else X.astype(np.float64)
-    U, s, V = randomized_svd(X, n_components, random_state=rng)
-    atoms = np.empty_like(V)
-    for j, (u, v) in enumerate(zip(U.T, V, strict=True)):
-        sides = [(np.maximum(sign * u, 0), np.maximum(sign * v, 0)) for sign in (1, -1)]
-        weights = [float(np.linalg.norm(a) * np.linalg.norm(b)) for a, b in sides]
-        part, weight = sides[int(np.argmax(weights))][1], max(weights)
-        norm = float(np.linalg.norm(part))
-        atoms[j] = part * (math.sqrt(s[j] * weight) / norm if norm > 0 else 0.0)
-    if fill:
-        atoms[atoms <= 0] = float(X.mean())
-    return np.asarray(atoms)
+def _known(X: Any, mask: Any) -> Any:
+    """X with zeros where entries are masked: nothing is asked of what stands there."""
+    if mask is None or sparse.issparse(X):
+        return X
+    return np.where(as_mask(mask, as_rows("X", X)), 0, X)
 
 
 def _all_alike(weights: Any, n: int) -> bool:

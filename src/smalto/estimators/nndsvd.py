@@ -1,0 +1,36 @@
+"""A first dictionary for NMF from singular vectors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from sklearn.utils.extmath import randomized_svd
+
+from smalto.checks import Array, Rows
+
+
+def nndsvd(X: Rows, n_components: int, rng: np.random.RandomState, *, fill: bool) -> Array:
+    """Non-negative atoms (k, m) from the leading singular vectors (Boutsidis, Gallopoulos 2008).
+
+    Each singular pair is split into its positive and its negative part, and the one that says
+    more is kept. With ``fill`` zeros become the mean of X, because a zero would stay zero.
+    """
+    if n_components > min(X.shape):
+        message = (
+            f"init by singular vectors gives at most {min(X.shape)} atoms for X of shape {X.shape},"
+            f" asked for are {n_components}: use init='samples' or 'random'"
+        )
+        raise ValueError(message)
+    X = X if X.dtype == np.float32 else X.astype(np.float64)
+    U, s, V = randomized_svd(X, n_components, random_state=rng)
+    atoms = np.empty_like(V)
+    for j, (u, v) in enumerate(zip(U.T, V, strict=True)):
+        sides = [(np.maximum(sign * u, 0), np.maximum(sign * v, 0)) for sign in (1, -1)]
+        weights = [float(np.linalg.norm(a) * np.linalg.norm(b)) for a, b in sides]
+        part, weight = sides[int(np.argmax(weights))][1], max(weights)
+        norm = float(np.linalg.norm(part))
+        atoms[j] = part * (math.sqrt(s[j] * weight) / norm if norm > 0 else 0.0)
+    if fill:
+        atoms[atoms <= 0] = float(X.mean())
+    return np.asarray(atoms)
