@@ -379,12 +379,23 @@ def test_wrong_data():
     fitted.set_params(density=0.5)
     with pytest.raises(ValueError, match=r"constraint was .* partial_fit cannot change it"):
         fitted.partial_fit(X)
-    with pytest.raises(TypeError, match="SparsePCA learns from tables in memory and memory maps"):
+    with pytest.raises(TypeError, match="a stream can be read once: give its batches to partial_f"):
         model().fit(batch for batch in np.split(X, 4))
+    with pytest.raises(TypeError, match="partial_fit takes one batch, a table in memory"):
+        model().partial_fit("x.npy")
     with pytest.raises(NotFittedError):
         model().transform(X)
     with pytest.raises(AttributeError):
         model(learner=Online(memory="replace")).partial_fit(X)
+
+
+def test_files_are_learned_from_as_arrays_are(tmp_path):
+    X = blocks()
+    np.save(tmp_path / "x.npy", X)
+    here, there = model().fit(X), model().fit(tmp_path / "x.npy")
+    np.testing.assert_array_equal(here.components_, there.components_)
+    np.testing.assert_array_equal(here.explained_variance_, there.explained_variance_)
+    np.testing.assert_array_equal(here.transform(X), there.transform(X))
 
 
 def test_constant_features_get_no_weight():

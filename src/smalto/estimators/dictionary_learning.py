@@ -277,6 +277,9 @@ class DictionaryLearning(
         first = not hasattr(self, "state_")
         if not first:
             self._refuse_changes()
+        if is_dask(X) or lies_elsewhere(X):
+            message = f"partial_fit takes one batch, a table in memory, got {X!r:.60}: see fit"
+            raise TypeError(message)
         with all_or_nothing(self), single_threaded_blas():
             X = self._rows(X, reset=first)
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)

@@ -30,7 +30,7 @@ from smalto.learning.loop import Callback
 from smalto.learning.online import Online
 from smalto.learning.replacement import Replacement
 from smalto.learning.state import Record, State
-from smalto.sources import Source
+from smalto.sources import Source, is_dask, lies_elsewhere
 from smalto.sources.base import Ordered, Warming
 from smalto.sources.order import RowOrder
 
@@ -221,10 +221,11 @@ random_state, sparse_output
 
         Parameters
         ----------
-        X : array, memory map, CSR array or data frame (n, m)
+        X : array, memory map, CSR array, data frame or file (n, m)
             Training samples, one per row, at least as many as components, not centred. float32
             is learned from in float32, everything else in float64. It is read once for its
-            mean, once for each epoch, and once for the variance explained.
+            mean, once for each epoch, and once for the variance explained: a stream is for
+            `partial_fit`.
         y : ignored
         validation : array or CSR array, optional
             Held-out samples whose mean cost is recorded in ``history_`` now and then.
@@ -242,7 +243,8 @@ random_state, sparse_output
         """Update the components once, with all of X as one batch.
 
         Goes on from the state that `fit` or the last `partial_fit` left; the mean is that of
-        all samples so far. Batches may differ in size.
+        all samples so far. Batches may differ in size; the first one takes two different
+        samples, because one alone is its own mean.
 
         Parameters
         ----------
@@ -332,6 +334,10 @@ random_state, sparse_output
         if isinstance(X, np.ma.MaskedArray):
             message = "SparsePCA needs samples without missing entries, got a masked array"
             raise TypeError(message)
+        if reset and lies_elsewhere(X) and not is_dask(X):
+            source = rows_of(X)
+            self.n_features_in_ = source.n_features
+            return source
         return super()._rows(X, reset=reset)
 
     def _source(self, X: Rows) -> Source:
