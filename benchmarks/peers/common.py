@@ -128,11 +128,28 @@ def spaced(last: int, ratio: float) -> list[int]:
     return steps
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds that ``call()`` took, and what it returned."""
-    begin = time.perf_counter()
-    value = call()
-    return time.perf_counter() - begin, value
+def timed(
+    call: Callable[..., Any],
+    *given: Any,
+    clock: Callable[[], float] = time.perf_counter,
+    **settings: Any,
+) -> tuple[float, Any]:
+    """Seconds that ``call(*given, **settings)`` took, and what it returned."""
+    begin = clock()
+    value = call(*given, **settings)
+    return clock() - begin, value
+
+
+def add_clock(parser: argparse.ArgumentParser) -> None:
+    """The option to count processor seconds."""
+    parser.add_argument(
+        "--cpu", action="store_true", help="count processor seconds: for a busy machine, one thread"
+    )
+
+
+def clock_of(options: argparse.Namespace) -> Callable[[], float]:
+    """What seconds are read from."""
+    return time.process_time if options.cpu else time.perf_counter
 
 
 @contextmanager

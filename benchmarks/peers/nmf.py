@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -27,13 +26,16 @@ import numpy as np
 
 from benchmarks.peers.common import (
     Array,
+    add_clock,
     add_common,
     announce,
     blas_threads,
+    clock_of,
     importable,
     machine,
     save,
     table,
+    timed,
 )
 from smalto import NMF, encode
 from smalto.coders import Lasso
@@ -123,15 +125,8 @@ def measured(task: Task, D: Array) -> tuple[float, float]:
     if not np.isfinite(D).all():
         return 0.0, math.inf
     coder = Lasso(task.lam, positive=True)
-    seconds, C = timed(task, encode, task.X, D, coder, n_threads=task.threads)
+    seconds, C = timed(encode, task.X, D, coder, n_threads=task.threads, clock=task.clock)
     return seconds, cost_of(task.X, C, D, task.lam)
-
-
-def timed(task: Task, work: Callable[..., Any], *given: Any, **settings: Any) -> tuple[float, Any]:
-    """Seconds that something takes, and what comes out."""
-    begin = task.clock()
-    result = work(*given, **settings)
-    return task.clock() - begin, result
 
 
 def smalto(task: Task, seed: int) -> Curve:
@@ -169,7 +164,7 @@ def sklearn_batch(solver: str, init: str) -> Callable[[Task, int], Curve]:
 
         X, curve, iterations, step = task.X, Curve(f"scikit-learn {solver} {init}"), 0, 1
         model = Peer(task.k, init=init, solver=solver, max_iter=1, tol=0.0, random_state=seed)
-        seconds, W = timed(task, model.fit_transform, X)
+        seconds, W = timed(model.fit_transform, X, clock=task.clock)
         H = model.components_
         while True:
             curve.add(seconds, 0.0, cost_of(X, W, H, 0.0))
@@ -202,12 +197,12 @@ def sklearn_online(task: Task, seed: int) -> Curve:
             batch = X[order[first : first + 1024]]
             if seconds == 0.0 and len(batch) < task.k:
                 continue
-            seconds += timed(task, model.partial_fit, batch)[0]
+            seconds += timed(model.partial_fit, batch, clock=task.clock)[0]
             if seconds >= due:
                 D = model.components_
                 norms = np.linalg.norm(D, axis=1, keepdims=True)
                 cost = measured(task, D / np.maximum(norms, 1e-12))[1]
-                curve.add(seconds, timed(task, model.transform, X)[0], cost)
+                curve.add(seconds, timed(model.transform, X, clock=task.clock)[0], cost)
                 due = 1.5 * seconds
             if seconds >= task.limit:
                 break
@@ -227,11 +222,11 @@ def spams_runs(kind: str) -> Callable[[Task, int], Curve]:
         if kind == "nnsc":
             settings["lambda1"] = task.lam
         while seconds < task.limit:
-            seconds, D = timed(task, learn, data, iter=iterations, **settings)
+            seconds, D = timed(learn, data, iter=iterations, **settings, clock=task.clock)
             D = np.asfortranarray(D)
             coding, _ = timed(
-                task, spams.lasso, data, D, lambda1=task.lam, mode=2, pos=True,
-                numThreads=task.threads,
+                spams.lasso, data, D, lambda1=task.lam, mode=2, pos=True,
+                numThreads=task.threads, clock=task.clock,
             )  # fmt: skip
             curve.add(seconds, coding, measured(task, D.T)[1])
             iterations = math.ceil(iterations * min(1.5, max(task.limit / seconds, 1.05)))
@@ -303,12 +298,9 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each run")
-    parser.add_argument(
-        "--cpu", action="store_true", help="count processor seconds: for a busy machine, 1 thread"
-    )
+    add_clock(parser)
     add_common(parser)
     options = parser.parse_args()
-    clock = time.process_time if options.cpu else time.perf_counter
     if options.quick:
         options.sets, options.threads, options.starts, options.limit = ["F"], [1], 1, 0.5
     if not os.environ.get("SMALTO_DATA"):
@@ -322,7 +314,7 @@ def main() -> None:
         for problem in options.problems:
             lam = 0.0 if problem == "nmf" else 1.0 / math.sqrt(X.shape[1])
             for threads in options.threads:
-                task = Task(X, k, lam, options.limit, threads, clock)
+                task = Task(X, k, lam, options.limit, threads, clock_of(options))
                 runs.append(compare(name, task, options.starts))
     save(options.out, "nmf", about, options, runs=runs)
 

@@ -27,9 +27,11 @@ from sklearn.decomposition import SparsePCA as BatchSparsePCA
 
 from benchmarks.peers.common import (
     Array,
+    add_clock,
     add_common,
     announce,
     blas_threads,
+    clock_of,
     machine,
     save,
     spaced,
@@ -86,18 +88,20 @@ def peer(kind: str, k: int, alpha: float, max_iter: int) -> Any:
 
 
 def compare(
-    X: Array, k: int, kind: str, alpha: float, threads: int, max_iter: int
+    X: Array, k: int, kind: str, alpha: float, threads: int, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Run one peer, then smalto at its density: the shortest run that is as good, and one pass."""
     with blas_threads(threads), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it has not converged
-        theirs, model = timed(lambda: peer(kind, k, alpha, max_iter).fit(X))
+        theirs, model = timed(
+            peer(kind, k, alpha, options.max_iter).fit, X, clock=clock_of(options)
+        )
     found: dict[str, Any] = {"peer": kind, "alpha": alpha, "threads": threads, "seconds": theirs}
     found |= measures(X, model.components_)
 
     def fit(**limits: Any) -> tuple[float, SparsePCA]:
         ours = SparsePCA(k, density=found["density"], random_state=0, n_threads=threads, **limits)
-        return timed(lambda: ours.fit(X))  # type: ignore[return-value]
+        return timed(ours.fit, X, clock=clock_of(options))
 
     seconds, ours = fit()
     found["pass"] = {"seconds": seconds, **measures(X, ours.components_)}
@@ -121,6 +125,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--levels", type=int, default=1, choices=(1, 2), help="of density")
     parser.add_argument("--max-iter", type=int, default=100, help="of scikit-learn's SparsePCA")
+    add_clock(parser)
     add_common(parser)
     options = parser.parse_args(arguments)
     about = machine()
@@ -135,7 +140,7 @@ def main(arguments: list[str] | None = None) -> None:
         for threads in options.threads:
             for kind, alphas in ALPHAS[name].items():
                 for alpha in alphas[: options.levels]:
-                    found = compare(X, k, kind, alpha, threads, options.max_iter)
+                    found = compare(X, k, kind, alpha, threads, options)
                     entry = {"set": name, **found}
                     runs.append(entry)
                     rows.append(_peer_row(entry))
