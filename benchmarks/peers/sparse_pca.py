@@ -45,7 +45,7 @@ from smalto.estimators.variance import adjusted_variances, column_means, score_m
 COMPONENTS = {"D": 49, "F": 64}
 # Penalties of scikit-learn's that give components of about 0.3 and 0.15.
 ALPHAS = {"D": {"mini-batch": (0.1, 0.17), "batch": (0.05, 0.1)},
-          "F": {"mini-batch": (0.5, 0.85), "batch": (0.5, 0.75)}}  # fmt: skip
+          "F": {"mini-batch": (0.5, 0.85), "batch": (0.25, 0.3)}}  # fmt: skip
 SLACK = 0.005  # by which smalto's density may exceed that of the peer
 
 
