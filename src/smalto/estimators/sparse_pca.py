@@ -346,7 +346,7 @@ random_state, sparse_output
         kind = _CentredInOrder if isinstance(source, Ordered) else _Centred
         rest = kind(source, self.mean_)
         usual = Online().resolve(self.n_components, source.n_rows).rows_per_step(source.n_rows)
-        self._rows_per_step = max(usual, min(source.n_rows // ENOUGH_STEPS, MOST_ROWS))
+        self._rows_per_step: int | None = max(usual, min(source.n_rows // ENOUGH_STEPS, MOST_ROWS))
         self._look_at(_sample(rest))
         return rest
 
