@@ -74,7 +74,7 @@ class ChunkedSource:
         self._files = [(path, _signature(path)) for path in files]
         self._sums: dict[int, int] | None = {} if remember else None
         self._held: OrderedDict[int, int] = OrderedDict()  # slots of chunks, the latest used last
-        self._slots, self._slot_rows = min(3 * self._per_buffer, count), largest
+        self._slots, self._slot_rows = min(2 * self._per_buffer, count), largest
         self._free = list(range(self._slots - 1, -1, -1))
         self._slab = np.empty((self._slots * largest, self.n_features), dtype)
         self._places = np.zeros(count, np.int64)  # where in it the chunks that are held begin
