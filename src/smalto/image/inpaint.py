@@ -30,6 +30,7 @@ _BATCH = 1024  # patches in a step of learning
 _PLENTY = 20  # undamaged patches per atom are enough to learn from
 _LEAST = 0.4  # the least share of known pixels, of the share in the whole picture, to code a patch
 _LARGE = 2 << 20  # pixels in a picture of which not every patch is coded
+_ROUGH = 3  # the stride of fillings that only atoms are learned from, at least
 _PRICE = 0.2  # of codes, for details of standard deviation 1
 _COARSE = 4.0  # how much sparser codes are in learning than in filling
 
@@ -143,11 +144,11 @@ def inpaint(
     if lam is None:
         channels = np.moveaxis(details, 2, 0)
         lam = _PRICE * float(np.mean([channel[~missing].std() for channel in channels]))
-    job = _Job(details, missing, size, lam, stride, threads)
+    job = _Job(details, missing, size, lam, threads)
 
-    def learned(source: PatchSource, init: Array | None) -> Array:
+    def learned(source: PatchSource) -> Array:
         return learn(
-            source, min(n_atoms, source.n_rows), Lasso(_COARSE * lam), init=init,
+            source, min(n_atoms, source.n_rows), Lasso(_COARSE * lam),
             learner=Online(batch_size=_BATCH), max_steps=n_steps, callbacks=callbacks,
             n_threads=threads, random_state=random_state,
         ).D  # fmt: skip
@@ -155,16 +156,17 @@ def inpaint(
     if D is None:
         source = job.undamaged()
         if source is not None and source.n_rows >= _PLENTY * n_atoms:
-            D = learned(source, None)
+            D = learned(source)
     if D is not None:
-        filled = job.filled(D)
+        filled = job.filled(D, stride)
     else:
-        filled = job.filled(cosine_atoms(size, frame.pixels.shape[2], frame.pixels.dtype))
-        for _ in range(n_rounds):
+        rough = max(stride, min(_ROUGH, *size))
+        filled = job.filled(cosine_atoms(size, frame.pixels.shape[2], frame.pixels.dtype), rough)
+        for i in range(n_rounds):
             source = job.all_of(filled)
             if source is None:  # nothing but one colour
                 break
-            filled = job.filled(learned(source, None))
+            filled = job.filled(learned(source), stride if i == n_rounds - 1 else rough)
     whole = frame.pixels.copy()
     whole[missing] = smooth + filled[missing]
     return frame.like(whole)
@@ -186,10 +188,9 @@ class _Job:
         mask: Array,
         size: tuple[int, int],
         lam: float,
-        stride: int,
         n_threads: int,
     ) -> None:
-        self.mask, self.size, self.stride, self.threads = mask, size, stride, n_threads
+        self.mask, self.size, self.threads = mask, size, n_threads
         self.coder = Lasso(lam)
         self.pixels = pixels
 
@@ -210,7 +211,7 @@ class _Job:
         except NoPatchError:
             return None
 
-    def filled(self, D: Array) -> Array:
+    def filled(self, D: Array, stride: int) -> Array:
         """The picture with its missing pixels filled, from the border of large holes inwards."""
         D = np.vstack([D, constant_atoms(self.size, self.pixels.shape[2], D.dtype)])
         mask, pixels = self.mask.copy(), self.pixels.copy()
@@ -219,7 +220,7 @@ class _Job:
         while mask.any():
             stack = Stack(pixels[None], self.size)
             least = max(1, int(share * area))
-            places = damaged_places(stack, mask, least, self.stride)
+            places = damaged_places(stack, mask, least, stride)
             if not len(places) and least > 1:
                 share *= 0.5
                 continue

@@ -67,7 +67,9 @@ def _laplacian(mask: Array) -> sparse.csc_array:
             (row + down >= 0) & (row + down < height)
             & (column + right >= 0) & (column + right < width)
         )  # fmt: skip
-        parts.append((numbers[inside], rows[inside] + down * width + right, np.full(inside.sum(), -1.0)))
+        parts.append(
+            (numbers[inside], rows[inside] + down * width + right, np.full(inside.sum(), -1.0))
+        )
         degree += inside
     parts.append((numbers, rows, degree))
     i, j, values = (np.concatenate(part) for part in zip(*parts, strict=True))
