@@ -27,11 +27,11 @@ def outside(D, S):
     return D - (D @ basis) @ basis.T
 
 
-def refit(x, D, S):
+def refit(x, D, S, rcond=None):
     """Least squares on S: coefficients and residual."""
     if not S:
         return np.zeros(0), x
-    a = np.linalg.lstsq(D[S].T, x, rcond=None)[0]
+    a = np.linalg.lstsq(D[S].T, x, rcond=rcond)[0]
     return a, x - a @ D[S]
 
 

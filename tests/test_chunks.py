@@ -132,7 +132,7 @@ def test_chunks_are_read_once_an_epoch_and_few_are_held(make, tmp_path):
             np.testing.assert_array_equal(source.rows(numbers), X[numbers])
             source.warm(order, epoch, min(place + 37, len(X)))
             seen += numbers.tolist()
-            assert sum(len(rows) for rows in source._held.values()) <= 3 * 160
+            assert len(source._slab) <= 3 * 160
         assert sorted(seen) == list(range(len(X)))
     # Each chunk at most twice, and those of the first buffer of the epoch that does not come.
     assert sum(b - a for a, b in set(reads)) == len(X)

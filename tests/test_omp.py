@@ -58,7 +58,9 @@ def test_degenerate_problems(name, dtype, positive):
         assert np.all((codes != 0).sum(1) <= nonzeros)
         assert np.all(np.isfinite(codes))
         error = errors(x, d, codes)
-        assert np.all(error <= before + TOLERANCE[dtype] * norms)
+        # Large coefficients of opposite signs, of atoms nearly alike: what rounding G costs them.
+        rounding = np.finfo(dtype).eps * np.abs(codes).sum(1) ** 2
+        assert np.all(error <= before + TOLERANCE[dtype] * norms + rounding)
         before = error
         for i in range(len(x)):  # least squares on its atoms, within the sign
             S = np.flatnonzero(codes[i])
@@ -92,7 +94,9 @@ def test_any_problem(dtype, problem):
     assert np.all(cost <= 0.5 * scale * (1 + TOLERANCE[dtype]))
     eps = lam + 0.01
     codes = quiet(X.astype(dtype), D.astype(dtype), OMP(eps=eps)).toarray()
-    reach = np.array([(refit(row, d, list(range(len(d))))[1] ** 2).sum() for row in x])
+    every = list(range(len(d)))
+    rcond = TOLERANCE[dtype]  # atoms that differ by rounding are the same
+    reach = np.array([(refit(row, d, every, rcond)[1] ** 2).sum() for row in x])
     assert np.all(errors(x, d, codes) <= np.maximum(eps, reach) + TOLERANCE[dtype] * scale)
 
 

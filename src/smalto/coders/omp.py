@@ -190,15 +190,13 @@ class _Greedy:
         row = 0
         while True:
             work, atoms = make_active_set(room)
-            state, weights = make_state(room, width, dtype), np.empty(room, dtype)
-            fast_state, fast_weights = state, weights
+            fast_state = state = make_state(room, width, dtype)
             if fast_G is not G:
                 fast_state = make_state(room, width, fast_q.dtype)
-                fast_weights = np.empty(room, np.float32)
             row = omp_rows(
                 lazy, G, fast_G, Q, row, chunk.norms, limits, eps, gain, self.positive,
-                self.look_ahead, own, work, atoms, used, state, weights, fast_state, fast_weights,
-                fast_q, indptr, indices, values, chunk.rounds,
+                self.look_ahead, own, work, atoms, used, state, fast_state, fast_q,
+                indptr, indices, values, chunk.rounds,
             )  # fmt: skip
             if row == n:
                 return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])

@@ -13,3 +13,6 @@ kernel: Any = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 summing: Any = njit(
     cache=True, nogil=True, error_model="numpy", _nrt=False, fastmath={"reassoc", "contract", "nsz"}
 )
+
+# The same for what is called in the innermost loops: at each call, arrays are many arguments.
+inlined: Any = njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)

@@ -24,14 +24,17 @@ from __future__ import annotations
 import numpy as np
 
 from smalto.kernels import aligned
-from smalto.kernels.active import CODE, INVERSE, LANES, SIGN, TARGET, append, capacity, largest
-from smalto.kernels.jit import kernel
+from smalto.kernels.active import CODE, INVERSE, LANES, SIGN, TARGET, append, capacity
+from smalto.kernels.jit import inlined, kernel
 from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64, walk
 from smalto.kernels.lazy_gram import begin_signal, make_row, squared_norms
 from smalto.kernels.simd import (
     above,
     fma,
+    fnma,
     hmax,
+    label,
+    labelled,
     lanes,
     load,
     lowest_bit,
@@ -42,12 +45,13 @@ from smalto.kernels.simd import (
     zero,
 )
 
+DELICATE = 1e3  # times the share that makes an atom dependent: below, the factor is inexact
 COARSE = 1e-5  # share of ‖x‖² that an atom must gain for it to be chosen in float32
 
 # What is known of all atoms is one flat array of rows that lie `stride` apart: c, what is left,
-# the scores; their squared norms (infinite for zero atoms); then the h of the active ones. A stride
-# that is a power of two would put all of them into one corner of the cache.
-_C, _LEFT, _SCORE, _OWN, _H = range(5)
+# their squared norms (infinite for zero atoms); then the h of the active ones. A stride that is a
+# power of two would put all of them into one corner of the cache.
+_C, _LEFT, _OWN, _H = range(4)
 
 # Why a pursuit has ended: the number of atoms or the error is as wanted, nothing gains enough, it
 # takes more precision to go on, there is no room.
@@ -85,197 +89,223 @@ def set_norms(norms, state):
 
 
 @kernel
-def first_above(state, start, width, threshold):
+def first_above(scores, start, width, threshold):
     """The first atom with a score above the threshold (ties within rounding: the first)."""
     bound = splat(threshold)
-    for block in range(0, width, lanes(state)):
-        bits = above(load(state, start + block), bound)
+    for block in range(0, width, lanes(scores)):
+        bits = above(load(scores, start + block), bound)
         if bits != 0:
             return block + lowest_bit(bits)
     return 0
 
 
 @kernel
-def _start(q, start, width, positive, state):
-    """No atom is active: write c, what is left, and all scores; returns the largest."""
-    stride = _stride(width, state)
-    none = zero(state)
-    top = none
-    for j in range(0, width, lanes(state)):
-        v, norm = load(q, start + j), load(state, _OWN * stride + j)
-        store(state, _C * stride + j, v)
-        store(state, _LEFT * stride + j, norm)
-        v = vmax(v, none) if positive else v
-        v = ratio(v * v, norm)
-        store(state, _SCORE * stride + j, v)
-        top = vmax(top, v)
-    return hmax(top)
+def _mask(width, state):
+    """Last bits of a score that have room for the number of a block of atoms."""
+    mask = 1
+    while mask * lanes(state) < width:
+        mask *= 2
+    return mask - 1
+
+
+@inlined
+def _compare(v, norm, block, mask, positive, state, best):
+    """The best scores so far, lane by lane; in their last bits, the blocks of atoms they are of.
+
+    Blocks are counted backwards, so that of equal scores the first counts.
+    """
+    v = vmax(v, zero(state)) if positive else v
+    return vmax(labelled(ratio(v * v, norm), mask - block, mask), best)
+
+
+@inlined
+def _choose(best, mask, state):
+    """The largest score and the first atom that has it, but for the bits that labels took."""
+    top = hmax(best)
+    lane = lowest_bit(~above(splat(top), best))
+    return top, (mask - label(top, mask)) * lanes(state) + lane
 
 
 @kernel
-def _enter(width, j, s, look_ahead, state, weights):
-    """Atom j is to join s others: gather its −h_i[j]; what of its norm is outside them."""
+def _best(width, positive, state):
+    """The largest score and its atom."""
+    mask, left = _mask(width, state), _LEFT * _stride(width, state)
+    best = zero(state)
+    for j in range(0, width, lanes(state)):
+        v, norm = load(state, j), load(state, left + j)
+        best = _compare(v, norm, j // lanes(state), mask, positive, state, best)
+    return _choose(best, mask, state)
+
+
+@inlined
+def _enter(width, j, s, look_ahead, state):
+    """Atom j is to join s others: what of its squared norm is outside their span."""
     stride = _stride(width, state)
-    o = _H * stride + j
-    for i in range(s):
-        weights[i] = -state[o]
-        o += stride
     outside = np.float64(state[_LEFT * stride + j])
     if not look_ahead:
         for i in range(s):
-            outside -= np.float64(weights[i]) ** 2
+            outside -= np.float64(state[(_H + i) * stride + j]) ** 2
     state[_LEFT * stride + j] = np.inf
     return outside
 
 
-@kernel
-def _update(h, by, j, stride, positive, look_ahead, least, state):
-    """One vector of c, of what is left, and of the scores, which it returns."""
+@inlined
+def _update(h, by, j, stride, positive, look_ahead, least, mask, state, best):
+    """One vector of c and of what is left; the best scores with it."""
     v = fma(by, h, load(state, _C * stride + j))
     store(state, _C * stride + j, v)
     norm = load(state, _LEFT * stride + j)
     if look_ahead:
-        norm = vmax(norm - h * h, least)
+        norm = vmax(fnma(h, h, norm), least)
         store(state, _LEFT * stride + j, norm)
-    v = vmax(v, zero(state)) if positive else v
-    v = ratio(v * v, norm)
-    store(state, _SCORE * stride + j, v)
-    return v
+    return _compare(v, norm, j // lanes(state), mask, positive, state, best)
 
 
-@kernel
-def _advance(G, width, j, s, outside, positive, look_ahead, least, state, weights):
-    """Atom j has joined s others: write h_s, bring c, what is left, and scores up to date.
+@inlined
+def _advance(G, width, j, s, outside, positive, look_ahead, least, state):
+    """Atom j has joined s others: write h_s, bring c and what is left up to date.
 
-    Returns the largest score. Four vectors at a time, so that sums stay in registers.
+    Returns the largest score and its atom. Four vectors at a time, so that sums stay in registers.
     """
     step, stride = lanes(state), _stride(width, state)
-    g, new = j * width, (_H + s) * stride
-    by = 1.0 / np.sqrt(outside)
-    scale, by = splat(state.dtype.type(by)), splat(state.dtype.type(-state[j] * by))
+    g, first, new, mask = j * width, _H * stride, (_H + s) * stride, _mask(width, state)
+    # The next choice waits for this: a square root in float32 is sooner there.
+    by = state.dtype.type(1.0) / np.sqrt(state.dtype.type(outside))
+    scale, by = splat(by), splat(-state[j] * by)
     least = splat(state.dtype.type(least))
-    top = zero(state)
+    best0 = best1 = zero(state)
     b = 0
     while b + 4 * step <= width:
         o = g + b
         h0, h1, h2, h3 = load(G, o), load(G, o + step), load(G, o + 2 * step), load(G, o + 3 * step)
-        o = _H * stride + b
-        for i in range(s):
-            weight = splat(weights[i])
-            h0 = fma(weight, load(state, o), h0)
-            h1 = fma(weight, load(state, o + step), h1)
-            h2 = fma(weight, load(state, o + 2 * step), h2)
-            h3 = fma(weight, load(state, o + 3 * step), h3)
+        o, i = first + b, first + j
+        while i < new:
+            weight = splat(state[i])
+            h0 = fnma(weight, load(state, o), h0)
+            h1 = fnma(weight, load(state, o + step), h1)
+            h2 = fnma(weight, load(state, o + 2 * step), h2)
+            h3 = fnma(weight, load(state, o + 3 * step), h3)
             o += stride
+            i += stride
         h0, h1, h2, h3 = h0 * scale, h1 * scale, h2 * scale, h3 * scale
         o = new + b
         store(state, o, h0)
         store(state, o + step, h1)
         store(state, o + 2 * step, h2)
         store(state, o + 3 * step, h3)
-        v0 = _update(h0, by, b, stride, positive, look_ahead, least, state)
-        v1 = _update(h1, by, b + step, stride, positive, look_ahead, least, state)
-        v2 = _update(h2, by, b + 2 * step, stride, positive, look_ahead, least, state)
-        v3 = _update(h3, by, b + 3 * step, stride, positive, look_ahead, least, state)
-        top = vmax(top, vmax(vmax(v0, v1), vmax(v2, v3)))
+        best0 = _update(h0, by, b, stride, positive, look_ahead, least, mask, state, best0)
+        o = b + step
+        best1 = _update(h1, by, o, stride, positive, look_ahead, least, mask, state, best1)
+        o += step
+        best0 = _update(h2, by, o, stride, positive, look_ahead, least, mask, state, best0)
+        o += step
+        best1 = _update(h3, by, o, stride, positive, look_ahead, least, mask, state, best1)
         b += 4 * step
     while b < width:
         h0 = load(G, g + b)
         for i in range(s):
-            h0 = fma(splat(weights[i]), load(state, (_H + i) * stride + b), h0)
+            o = first + i * stride
+            h0 = fnma(splat(state[o + j]), load(state, o + b), h0)
         h0 = h0 * scale
         store(state, new + b, h0)
-        top = vmax(top, _update(h0, by, b, stride, positive, look_ahead, least, state))
+        best0 = _update(h0, by, b, stride, positive, look_ahead, least, mask, state, best0)
         b += step
-    return hmax(top)
+    return _choose(vmax(best1, best0), mask, state)
 
 
 @kernel
-def _replay(G, width, q, start, positive, look_ahead, least, work, atoms, s, state, weights):
-    """All of it afresh, for the active atoms; returns the largest score."""
-    top = _start(q, start, width, positive, state)
+def _replay(G, width, q, start, positive, look_ahead, least, work, atoms, s, state):
+    """All of it afresh, for the active atoms; returns the largest score and its atom."""
+    stride = _stride(width, state)
+    for j in range(0, width, lanes(state)):
+        store(state, _C * stride + j, load(q, start + j))
+        store(state, _LEFT * stride + j, load(state, _OWN * stride + j))
+    top, best = _best(width, positive, state)
     for i in range(s):
-        outside = _enter(width, atoms[i], i, look_ahead, state, weights)
+        outside = _enter(width, atoms[i], i, look_ahead, state)
         if not positive:
-            _keep(work, atoms, i, state[atoms[i]], outside, weights)
-        top = _advance(G, width, atoms[i], i, outside, positive, look_ahead, least, state, weights)
-    return top
+            _keep(work, atoms, i, width, outside, state)
+        top, best = _advance(G, width, atoms[i], i, outside, positive, look_ahead, least, state)
+    return top, best
 
 
-@kernel
-def _keep(work, atoms, s, c, outside, weights):
+@inlined
+def _keep(work, atoms, s, width, outside, state):
     """Keep row s of the factor, with the reciprocal of its last entry, and y; returns y."""
-    row = (INVERSE + s) * atoms.size
+    row, stride = (INVERSE + s) * atoms.size, _stride(width, state)
+    o = _H * stride + atoms[s]
     for i in range(s):
-        work[row + i] = -np.float64(weights[i])
+        work[row + i] = state[o]
+        o += stride
     scale = 1.0 / np.sqrt(outside)
     work[row + s] = scale
-    work[s] = c * scale
+    work[s] = state[atoms[s]] * scale
     return work[s]
 
 
 @kernel
 def _pursue(lazy, G, width, q, start, fast_G, fast_q, fast_start, norm, limit, eps, gain, positive,
-            look_ahead, smallest, work, atoms, s, used, state, weights, rounds, row):  # fmt: skip
-    """Let atoms join the s active ones until a limit stops it; (s, why it ended, best score).
+            look_ahead, smallest, work, atoms, s, used, state, rounds, row):  # fmt: skip
+    """Let atoms join the s active ones until a limit stops it.
 
-    Limits are the number of atoms, the error eps, and the least that an atom must gain. The
+    Returns their number, why it ended, the best score, and whether one of them lies so nearly in
+    the span of others that rounding counts. Limits are the number of atoms, the error eps, and the least that an atom must gain. The
     choice reads ``fast_G`` and ``fast_q``; G and q are the exact ones.
     """
     stride = _stride(width, state)
     code, sign = CODE * atoms.size, SIGN * atoms.size
-    near = state.dtype.type(1.0 - 4.0 * np.finfo(state.dtype).eps)
     share = _dependent(state)
     least = share * smallest  # keeps rounding from making what is left negative
-    top = _replay(fast_G, width, fast_q, fast_start, positive, look_ahead, least, work, atoms, s,
-                  state, weights)  # fmt: skip
-    error = norm
+    top, j = _replay(fast_G, width, fast_q, fast_start, positive, look_ahead, least, work, atoms, s,
+                     state)  # fmt: skip
+    error, delicate = norm, s > 0
     for i in range(s):
         error -= work[i] * work[i]
     while s < limit and error > eps:
         if not top > gain:
-            return s, _SPENT, np.float64(top)
+            return s, _SPENT, np.float64(top), delicate
         if s == capacity(work, atoms):
-            return s, _FULL, np.float64(top)
-        j = first_above(state, _SCORE * stride, width, top * near)
+            return s, _FULL, np.float64(top), delicate
         if lazy is not None:
             make_row(lazy, j, G, fast_G)
         rounds[row] += 1
-        outside = _enter(width, j, s, look_ahead, state, weights)
+        outside = _enter(width, j, s, look_ahead, state)
         joins = outside > share * state[_OWN * stride + j]
         if not joins and fast_G.itemsize != G.itemsize:
-            return s, _DOUBTFUL, np.float64(top)
+            return s, _DOUBTFUL, np.float64(top), delicate
+        delicate |= outside < DELICATE * share * state[_OWN * stride + j]
         if joins and positive:
             joins = append(G, width, work, atoms, s, j, np.float64(q[start + j]), _dependent(G))
         if not joins:  # it depends on the active atoms
-            state[_SCORE * stride + j] = 0.0
-            top = largest(state, _SCORE * stride, width, True)
+            top, j = _best(width, positive, state)
             continue
         atoms[s] = j
         s += 1
         if not positive:
-            y = _keep(work, atoms, s - 1, state[j], outside, weights)
+            y = _keep(work, atoms, s - 1, width, outside, state)
             error -= y * y
         else:
             work[sign + s - 1] = 1.0
             work[code + s - 1] = 0.0
             used[j] = True
-            before = s
+            before, last = s, error
             s, _ = walk(work, atoms, s, False, used)
             error = norm
             for i in range(s):
                 error -= work[i] * work[i]
             if s < before:
-                top = _replay(fast_G, width, fast_q, fast_start, positive, look_ahead, least, work,
-                              atoms, s, state, weights)  # fmt: skip
+                if not error < last - np.finfo(state.dtype).eps * norm:  # or it may go in a circle
+                    return s, _SPENT, np.float64(top), delicate
+                top, best = _replay(fast_G, width, fast_q, fast_start, positive, look_ahead, least,
+                                    work, atoms, s, state)  # fmt: skip
                 if not used[j]:
-                    state[_LEFT * stride + j], state[_SCORE * stride + j] = np.inf, 0.0
-                    top = largest(state, _SCORE * stride, width, True)
+                    state[_LEFT * stride + j] = np.inf
+                    top, best = _best(width, positive, state)
+                j = best
                 continue
         if s < limit and error > eps:
-            top = _advance(fast_G, width, j, s - 1, outside, positive, look_ahead, least, state,
-                           weights)  # fmt: skip
-    return s, _DONE, np.float64(top)
+            top, j = _advance(fast_G, width, j, s - 1, outside, positive, look_ahead, least, state)
+    return s, _DONE, np.float64(top), delicate
 
 
 @kernel
@@ -295,8 +325,8 @@ def _solve(work, atoms, s):
 def _fit(G, width, q, start, norm, eps, work, atoms, s):
     """Least squares on the active atoms by elimination in float64, whatever chose them.
 
-    Takes the atoms in their order, as long as they do not depend on those before and the error
-    is above eps. Writes their code; returns their number and the error.
+    Takes the atoms in their order, but those that depend on others before them, until the error
+    is at most eps. Writes their code; returns their number and the error.
     """
     stride = atoms.size
     code, base = CODE * stride, INVERSE * stride
@@ -312,8 +342,9 @@ def _fit(G, width, q, start, norm, eps, work, atoms, s):
     for i in range(s):
         outside = work[row + i]
         if not outside > _dependent(G) * G[atoms[i] * width + atoms[i]]:
-            count = i
-            break
+            work[row + i] = 0.0
+            row += stride
+            continue
         inverse = 1.0 / outside
         y = work[i]
         error -= y * y * inverse
@@ -334,8 +365,13 @@ def _fit(G, width, q, start, norm, eps, work, atoms, s):
         rest = work[i]
         for r in range(i + 1, count):
             rest -= work[row + r] * work[code + r]
-        work[code + i] = rest / work[row + i]
-    return count, error
+        work[code + i] = rest / work[row + i] if work[row + i] > 0.0 else 0.0
+    taken = 0
+    for i in range(count):
+        if work[base + i * stride + i] > 0.0:
+            atoms[taken], work[code + taken] = atoms[i], work[code + i]
+            taken += 1
+    return taken, error
 
 
 @kernel
@@ -353,7 +389,7 @@ def _write(work, atoms, s, start, used, out_atoms, out_codes, position):
 
 @kernel
 def omp_rows(lazy, G, fast_G, Q, row, norms, limits, eps, gain, positive, look_ahead, own, work,
-             atoms, used, state, weights, fast_state, fast_weights, fast_q, out_ptr, out_atoms,
+             atoms, used, state, fast_state, fast_q, out_ptr, out_atoms,
              out_codes, rounds):  # fmt: skip
     """Code the rows of Q from ``row`` on; returns the first row not done.
 
@@ -383,10 +419,10 @@ def omp_rows(lazy, G, fast_G, Q, row, norms, limits, eps, gain, positive, look_a
         if two_stages:
             for j in range(width):
                 fast_q[j] = q[start + j]
-            s, end, top = _pursue(
+            s, end, top, _ = _pursue(
                 lazy, G, width, q, start, fast_G, fast_q, 0, norm, limit, bound,
                 max(1.001 * gain, COARSE * norm), positive, look_ahead, smallest, work, atoms, s,
-                used, fast_state, fast_weights, rounds, row,
+                used, fast_state, rounds, row,
             )  # fmt: skip
             finished = end == _FULL or (
                 end == _SPENT and gain > COARSE * norm and top < 0.999 * gain
@@ -398,12 +434,14 @@ def omp_rows(lazy, G, fast_G, Q, row, norms, limits, eps, gain, positive, look_a
                 s, error = _fit(G, width, q, start, norm, bound, work, atoms, s)
                 finished = error <= bound or (s == chosen and (finished or s == limit))
         if not finished:
-            s, end, _ = _pursue(
+            s, end, _, delicate = _pursue(
                 lazy, G, width, q, start, G, q, start, norm, limit, bound,
                 max(gain, (32.0 * unit) ** 2 * norm), positive, look_ahead, smallest, work, atoms,
-                s, used, state, weights, rounds, row,
+                s, used, state, rounds, row,
             )  # fmt: skip
-            if not positive:
+            if not positive and delicate:
+                s, _ = _fit(G, width, q, start, norm, bound, work, atoms, s)
+            elif not positive:
                 _solve(work, atoms, s)
         if end == _FULL:
             used[:] = False

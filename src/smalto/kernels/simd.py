@@ -32,8 +32,8 @@ from numba.extending import (
 WIDTH = 64  # bytes in a vector
 
 __all__ = [
-    "above", "fma", "hmax", "hsum", "lanes", "load", "lowest_bit", "ratio", "splat", "store", "vabs",
-    "vmax", "zero",
+    "above", "fma", "fnma", "hmax", "hsum", "label", "labelled", "lanes", "load", "lowest_bit", "ratio",
+    "splat", "store", "vabs", "vmax", "zero",
 ]  # fmt: skip
 
 
@@ -61,6 +61,13 @@ class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
 def _address(context: Any, builder: Any, array_type: Any, array: Any, i: Any, vector: Any) -> Any:
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [i]), vector.as_pointer())
+
+
+def _splat(builder: Any, x: Any, kind: Any) -> Any:
+    none = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(none, x, ir.Constant(ir.IntType(32), 0))
+    places = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
+    return builder.shuffle_vector(first, first, places)
 
 
 def _call(builder: Any, name: str, result: Any, args: list[Any], fastmath: tuple = ()) -> Any:
@@ -100,12 +107,7 @@ def splat(typingctx, x):
     vector = Vector(x)
 
     def codegen(context, builder, signature, args):
-        kind = context.get_value_type(vector)
-        first = builder.insert_element(
-            ir.Constant(kind, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0)
-        )
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.lanes), [0] * vector.lanes)
-        return builder.shuffle_vector(first, first, mask)
+        return _splat(builder, args[0], context.get_value_type(vector))
 
     return vector(x), codegen
 
@@ -127,6 +129,18 @@ def fma(typingctx, x, y, z):
 
     def codegen(context, builder, signature, args):
         return _call(builder, f"llvm.fmuladd.{x.suffix}", args[0].type, args)
+
+    return x(x, x, x), codegen
+
+
+@intrinsic
+def fnma(typingctx, x, y, z):
+    """``z - x * y``, rounded once where the machine can."""
+
+    def codegen(context, builder, signature, args):
+        return _call(
+            builder, f"llvm.fmuladd.{x.suffix}", args[0].type, [builder.fneg(args[0]), *args[1:]]
+        )
 
     return x(x, x, x), codegen
 
@@ -183,6 +197,39 @@ def hmax(typingctx, x):
         return _call(builder, name, args[0].type.element, args, fastmath=("nnan",))
 
     return x.dtype(x), codegen
+
+
+def _integers(vector: Vector) -> Any:
+    return ir.VectorType(ir.IntType(vector.dtype.bitwidth), vector.lanes)
+
+
+@intrinsic
+def labelled(typingctx, x, number, mask):
+    """``x`` with ``number`` in those of its last bits that are set in ``mask``."""
+
+    def codegen(context, builder, signature, args):
+        kind = _integers(x)
+        number, mask = (
+            _splat(builder, builder.trunc(a, kind.element) if x.dtype.bitwidth < 64 else a, kind)
+            for a in args[1:]
+        )
+        bits = builder.and_(builder.bitcast(args[0], kind), builder.not_(mask))
+        return builder.bitcast(builder.or_(bits, number), args[0].type)
+
+    return x(x, types.int64, types.int64), codegen
+
+
+@intrinsic
+def label(typingctx, x, mask):
+    """The number that `labelled` has put into the last bits of ``x``."""
+
+    def codegen(context, builder, signature, args):
+        bits = builder.bitcast(args[0], ir.IntType(x.bitwidth))
+        if x.bitwidth < 64:
+            bits = builder.zext(bits, ir.IntType(64))
+        return builder.and_(bits, args[1])
+
+    return types.int64(x, types.int64), codegen
 
 
 @intrinsic
@@ -249,8 +296,18 @@ if config.DISABLE_JIT:
     def fma(x, y, z):
         return x * y + z
 
+    def fnma(x, y, z):
+        return z - x * y
+
     def ratio(x, y):
         return x / y
+
+    def labelled(x, number, mask):
+        kind = np.dtype(f"i{x.itemsize}").type
+        return ((x.view(kind) & ~kind(mask)) | kind(number)).view(x.dtype)
+
+    def label(x, mask):
+        return int(np.asarray(x).view(f"i{x.itemsize}")) & mask
 
     vabs, vmax, hsum, hmax = np.abs, np.maximum, np.sum, np.max
 

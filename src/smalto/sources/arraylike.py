@@ -42,10 +42,9 @@ def from_memmap(X: np.memmap[Any, Any], buffer_rows: int | None = None) -> Chunk
     releases = X.mode != "c" and isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED")
 
     def read(a: int, b: int) -> Array:
-        rows = np.array(X[a:b])
-        if releases:
+        if releases:  # what was read before
             pages.madvise(mmap.MADV_DONTNEED)
-        return rows
+        return np.asarray(X[a:b])
 
     return ChunkedSource(
         read,

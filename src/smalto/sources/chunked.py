@@ -25,12 +25,13 @@ class ChunkedSource:
 
     The order of an epoch takes the chunks at random, a buffer full at a time, and shuffles the
     rows of a buffer. Two buffers are held: the one in use and the next one, which is read
-    meanwhile. Where all rows fit into one buffer, the order is that of an array.
+    meanwhile. Where all rows fit into one buffer, the order is that of an array. Chunks lie in
+    slots of one array, so that a batch is gathered from all of them at once.
 
     Parameters
     ----------
     read : callable
-        ``read(a, b)`` returns the rows from a to b as an array.
+        ``read(a, b)`` returns the rows from a to b, as an array that may change at the next call.
     shape : (n, m)
     dtype : dtype
         Of what is read.
@@ -72,7 +73,11 @@ class ChunkedSource:
         self._read = read
         self._files = [(path, _signature(path)) for path in files]
         self._sums: dict[int, int] | None = {} if remember else None
-        self._held: OrderedDict[int, Array] = OrderedDict()  # chunks, the latest used last
+        self._held: OrderedDict[int, int] = OrderedDict()  # slots of chunks, the latest used last
+        self._slots, self._slot_rows = min(3 * self._per_buffer, count), largest
+        self._free = list(range(self._slots - 1, -1, -1))
+        self._slab = np.empty((self._slots * largest, self.n_features), dtype)
+        self._places = np.zeros(count, np.int64)  # where in it the chunks that are held begin
         self._lock = threading.Lock()
 
     @property
@@ -89,18 +94,14 @@ class ChunkedSource:
     def rows(self, numbers: Array) -> Rows:
         """The rows with these numbers; NaN (unless it is let through) and infinity are refused."""
         which = np.searchsorted(self._starts, numbers, side="right") - 1
-        by_chunk = np.argsort(which, kind="stable")
-        needed, firsts = np.unique(which[by_chunk], return_index=True)
-        lasts = [*firsts[1:], len(numbers)][: len(needed)]
-        batch: Any = None
-        for chunk, first, last in zip(needed.tolist(), firsts, lasts, strict=True):
-            places = by_chunk[first:last]
-            rows = self._chunk(chunk)
-            if batch is None:
-                batch = np.empty((len(numbers), self.n_features), rows.dtype)
-            batch[places] = rows[numbers[places] - self._starts[chunk]]
-        if batch is None:
-            batch = np.empty((0, self.n_features), self.dtype)
+        needed = np.unique(which)
+        if len(needed) <= self._slots:
+            batch = self._gather(numbers, which, needed)
+        else:
+            batch = np.empty((len(numbers), self.n_features), self._slab.dtype)
+            for some in np.array_split(needed, -(-len(needed) // self._slots)):
+                rows = np.flatnonzero((which >= some[0]) & (which <= some[-1]))
+                batch[rows] = self._gather(numbers[rows], which[rows], some)
         return finite_rows(batch, numbers, self.dtype, nan=self.nan)
 
     def warm(self, order: RowOrder, epoch: int, place: int) -> None:
@@ -109,23 +110,31 @@ class ChunkedSource:
             return
         now, following, share = order.around(epoch, place)
         wanted = {*now.tolist(), *following.tolist()}
+        due = int(np.ceil(min(3.0 * share, 1.0) * len(following)))
         with self._lock:
             for chunk in [chunk for chunk in self._held if chunk not in wanted]:
-                del self._held[chunk]
-        due = int(np.ceil(min(3.0 * share, 1.0) * len(following)))
-        for chunk in following[:due].tolist():
-            self._chunk(chunk)
+                self._free.append(self._held.pop(chunk))
+            self._hold(following[:due].tolist())
 
-    def _chunk(self, chunk: int) -> Array:
+    def _gather(self, numbers: Array, which: Array, chunks: Array) -> Array:
+        """Rows of these chunks; ``which`` is the chunk of each."""
         with self._lock:
+            self._hold(chunks.tolist())
+            found: Array = self._slab[self._places[which] + (numbers - self._starts[which])]
+            return found
+
+    def _hold(self, chunks: list[int]) -> None:
+        """Read those of these chunks that are not held, in place of the longest unused."""
+        missing = [chunk for chunk in chunks if chunk not in self._held]
+        for chunk in chunks:
             if chunk in self._held:
                 self._held.move_to_end(chunk)
-                return self._held[chunk]
+        for chunk in missing:
             rows = self._read_chunk(chunk)
-            self._held[chunk] = rows
-            while len(self._held) > 3 * self._per_buffer:
-                self._held.popitem(last=False)
-            return rows
+            slot = self._free.pop() if self._free else self._held.popitem(last=False)[1]
+            place = slot * self._slot_rows
+            self._slab[place : place + len(rows)] = rows
+            self._held[chunk], self._places[chunk] = slot, place
 
     def _read_chunk(self, chunk: int) -> Array:
         a, b = int(self._starts[chunk]), int(self._starts[chunk + 1])
