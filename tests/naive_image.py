@@ -84,3 +84,18 @@ def over_each_other(noisy, guide, groups, size, sigma):
         np.concatenate(out), rows, cols, np.concatenate(weights), noisy.shape, size
     )
     return total / weight
+
+
+def least_curvature(pixels, mask):
+    """The picture whose missing pixels make the sum of squared Laplacians least."""
+    height, width = mask.shape
+    L = np.zeros((mask.size, mask.size))
+    for r in range(height):
+        for c in range(width):
+            for i, j in ((r - 1, c), (r + 1, c), (r, c - 1), (r, c + 1)):
+                if 0 <= i < height and 0 <= j < width:
+                    L[r * width + c, r * width + c] += 1
+                    L[r * width + c, i * width + j] -= 1
+    flat, gone = pixels.reshape(mask.size, -1).copy(), mask.ravel()
+    flat[gone] = np.linalg.lstsq(L[:, gone], -L[:, ~gone] @ flat[~gone], rcond=None)[0]
+    return flat.reshape(pixels.shape)
