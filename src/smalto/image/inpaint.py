@@ -31,7 +31,7 @@ _PLENTY = 20  # undamaged patches per atom are enough to learn from
 _LEAST = 0.4  # the least share of known pixels, of the share in the whole picture, to code a patch
 _LARGE = 2 << 20  # pixels in a picture of which not every patch is coded
 _ROUGH = 3  # the stride of fillings that only atoms are learned from, at least
-_PRICE = 0.2  # of codes, for details of standard deviation 1
+_PRICE = 0.16  # of codes, for details of standard deviation 1 of which all are known
 _COARSE = 4.0  # how much sparser codes are in learning than in filling
 
 
@@ -81,8 +81,9 @@ def inpaint(
     n_rounds : int, default 3
         How often atoms are learned from the filled picture, where undamaged patches are few.
     lam : float, optional
-        The price of the codes. By default a fifth of the standard deviation of the known details
-        (of each channel): small, so that known pixels are met.
+        The price of the codes. By default 0.16 times the standard deviation of the known details
+        (of each channel): small, so that known pixels are met; divided by the share of pixels that
+        are known, for few of them cannot tell many coefficients.
     stride : int, optional
         Code only every so many patches in both directions: faster, somewhat worse. By default 1,
         and 2 in pictures of more than two megapixels.
@@ -143,7 +144,8 @@ def inpaint(
     details, smooth = _split(frame.pixels, missing)
     if lam is None:
         channels = np.moveaxis(details, 2, 0)
-        lam = _PRICE * float(np.mean([channel[~missing].std() for channel in channels]))
+        deviation = float(np.mean([channel[~missing].std() for channel in channels]))
+        lam = _PRICE * deviation / (1.0 - float(missing.mean()))
     job = _Job(details, missing, size, lam, threads)
 
     def learned(source: PatchSource) -> Array:
