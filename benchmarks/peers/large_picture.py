@@ -60,7 +60,7 @@ def main() -> None:
     clock = time.perf_counter()
     restored = inpaint(
         damaged, mask, dictionary=result.D, patch_size=options.patch, channel_axis=2,
-        n_threads=options.threads,
+        stride=3 if options.quick else None, n_threads=options.threads,
     )  # fmt: skip
     filling = time.perf_counter() - clock
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
