@@ -11,7 +11,7 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
 from smalto.coders.base import Chunk, Codes, Solver, with_room
-from smalto.coders.own_gram import lazy_gram
+from smalto.coders.own_gram import in_float32, lazy_gram
 from smalto.coders.per_signal import as_setting, check_length, of_rows
 from smalto.kernels import aligned
 from smalto.kernels.active import make_active_set
@@ -186,6 +186,7 @@ class _Greedy:
         indices = np.empty(n * min(64, room) + room, np.int32)
         values = np.empty(indices.size, dtype)
         used, own = np.zeros(width, np.bool_), self.norms.copy()
+        fast_lazy, fast_own = in_float32(lazy, self.fast), own.astype(np.float32)
         fast_q = np.empty(width, np.float32)
         row = 0
         while True:
@@ -194,8 +195,8 @@ class _Greedy:
             if fast_G is not G:
                 fast_state = make_state(room, width, fast_q.dtype)
             row = omp_rows(
-                lazy, G, fast_G, Q, row, chunk.norms, limits, eps, gain, self.positive,
-                self.look_ahead, own, work, atoms, used, state, fast_state, fast_q,
+                lazy, G, fast_lazy, fast_G, Q, row, chunk.norms, limits, eps, gain, self.positive,
+                self.look_ahead, own, work, atoms, used, state, fast_own, fast_state, fast_q,
                 indptr, indices, values, chunk.rounds,
             )  # fmt: skip
             if row == n:

@@ -35,6 +35,15 @@ def lazy_gram(
     return lazy, G, G if fast is exact else aligned.empty(fast.size, fast.dtype)
 
 
+def in_float32(lazy: Any, shared: Array) -> Any:
+    """The same in float32; ``shared`` is the Gram matrix so. For kernels that choose by it."""
+    if lazy is None or lazy[0].dtype == np.float32:
+        return lazy
+    _, features, missing, inverse, listed, counts, made, ridge = lazy
+    features, inverse = features.astype(np.float32), inverse.astype(np.float32)
+    return shared, features, missing, inverse, listed, counts, made.copy(), ridge
+
+
 def with_weights(chunk: Chunk, weights: Array) -> Chunk:
     """A chunk with these weights (n or 1, width), on top of those that its signals have."""
     n, width = chunk.Q.shape

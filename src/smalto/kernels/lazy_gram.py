@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from smalto.kernels.jit import kernel
-from smalto.kernels.simd import fma, lanes, load, splat, store
+from smalto.kernels.simd import fma, lanes, load, splat, store, zero
 
 # Less than this share of an atom's squared norm left: subtraction would leave only rounding.
 _CANCELS = 0.25
@@ -27,7 +27,7 @@ _SIGNAL = 2  # where in ``counts`` the number of the signal stands
 
 @kernel
 def begin_signal(lazy, row):
-    """Forget the rows of the last signal; this one's come from now on."""
+    """Forget the rows of the last signal, this one's come from now on; how many entries it has."""
     _, _, missing, _, listed, counts, made, _ = lazy
     known = absent = 0
     for f in range(missing.shape[1]):
@@ -39,6 +39,7 @@ def begin_signal(lazy, row):
             known += 1
     counts[0], counts[1], counts[_SIGNAL] = known, absent, row
     made[:] = False
+    return known
 
 
 @kernel
@@ -86,7 +87,7 @@ def _add_products(features, width, j, listed, which, count, sign, G):
 
 @kernel
 def make_row(lazy, j, G, fast_G):
-    """Make row j of this signal's Gram matrix, if it has not been made."""
+    """Make row j of this signal's Gram matrix and of its float32 copy, if that was not done."""
     shared, features, _, inverse, listed, counts, made, ridge = lazy
     if made[j]:
         return
@@ -116,6 +117,36 @@ def make_row(lazy, j, G, fast_G):
     if fast_G.itemsize != G.itemsize:
         for i in range(width):
             fast_G[row + i] = G[row + i]
+
+
+@kernel
+def make_block(lazy, atoms, s, work, start, stride, table):
+    """Write the Gram matrix of these s atoms alone to ``work[start:]``, its rows ``stride`` apart.
+
+    What stands before its diagonal means nothing. ``table`` is scratch for a row of it.
+    """
+    _, features, _, inverse, listed, counts, made, ridge = lazy
+    width, signal = made.size, counts[_SIGNAL]
+    step = lanes(work)
+    for i in range(s):
+        for o in range(0, s, step):
+            store(work, start + i * stride + o, zero(work))
+    for o in range(0, s, step):
+        store(work, table + o, zero(work))
+    for p in range(counts[0]):
+        f = listed[0, p] * width
+        for i in range(s):
+            work[table + i] = features[f + atoms[i]]
+        for i in range(s):
+            by, row = splat(work[table + i]), start + i * stride
+            for o in range(i // step * step, s, step):
+                store(work, row + o, fma(by, load(work, table + o), load(work, row + o)))
+    for i in range(s):
+        row = start + i * stride
+        work[row + i] += ridge
+        if inverse.shape[0] > 0:
+            for r in range(i, s):
+                work[row + r] *= np.float64(inverse[signal, atoms[i]]) * inverse[signal, atoms[r]]
 
 
 @kernel

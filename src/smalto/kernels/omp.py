@@ -27,7 +27,7 @@ from smalto.kernels import aligned
 from smalto.kernels.active import CODE, INVERSE, LANES, SIGN, TARGET, append, capacity
 from smalto.kernels.jit import inlined, kernel
 from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64, walk
-from smalto.kernels.lazy_gram import begin_signal, make_row, squared_norms
+from smalto.kernels.lazy_gram import begin_signal, make_block, make_row, squared_norms
 from smalto.kernels.simd import (
     above,
     fma,
@@ -244,8 +244,8 @@ def _keep(work, atoms, s, width, outside, state):
 
 
 @kernel
-def _pursue(lazy, G, width, q, start, fast_G, fast_q, fast_start, norm, limit, eps, gain, positive,
-            look_ahead, smallest, work, atoms, s, used, state, rounds, row):  # fmt: skip
+def _pursue(lazy, G, width, q, start, fast_lazy, fast_G, fast_q, fast_start, norm, limit, eps, gain,
+            positive, look_ahead, smallest, work, atoms, s, used, state, rounds, row):  # fmt: skip
     """Let atoms join the s active ones until a limit stops it.
 
     Returns their number, why it ended, the best score, and whether one of them lies so nearly in
@@ -267,7 +267,9 @@ def _pursue(lazy, G, width, q, start, fast_G, fast_q, fast_start, norm, limit, e
         if s == capacity(work, atoms):
             return s, _FULL, np.float64(top), delicate
         if lazy is not None:
-            make_row(lazy, j, G, fast_G)
+            make_row(fast_lazy, j, fast_G, fast_G)
+            if positive:
+                make_row(lazy, j, G, G)
         rounds[row] += 1
         outside = _enter(width, j, s, look_ahead, state)
         joins = outside > share * state[_OWN * stride + j]
@@ -322,7 +324,7 @@ def _solve(work, atoms, s):
 
 
 @kernel
-def _fit(G, width, q, start, norm, eps, work, atoms, s):
+def _fit(lazy, G, width, q, start, norm, eps, work, atoms, s):
     """Least squares on the active atoms by elimination in float64, whatever chose them.
 
     Takes the atoms in their order, but those that depend on others before them, until the error
@@ -330,18 +332,21 @@ def _fit(G, width, q, start, norm, eps, work, atoms, s):
     """
     stride = atoms.size
     code, base = CODE * stride, INVERSE * stride
-    row = base
+    if lazy is not None:
+        make_block(lazy, atoms, s, work, base, stride, code)
     for i in range(s):
-        g = atoms[i] * width
-        for r in range(i, s):
-            work[row + r] = G[g + atoms[r]]
+        row = base + i * stride
+        if lazy is None:
+            for r in range(i, s):
+                work[row + r] = G[atoms[i] * width + atoms[r]]
         work[i] = q[start + atoms[i]]
-        row += stride
+    for i in range(s):
+        work[code + i] = work[base + i * stride + i]
     error, count = norm, s
     row = base
     for i in range(s):
         outside = work[row + i]
-        if not outside > _dependent(G) * G[atoms[i] * width + atoms[i]]:
+        if not outside > _dependent(G) * work[code + i]:
             work[row + i] = 0.0
             row += stride
             continue
@@ -388,8 +393,8 @@ def _write(work, atoms, s, start, used, out_atoms, out_codes, position):
 
 
 @kernel
-def omp_rows(lazy, G, fast_G, Q, row, norms, limits, eps, gain, positive, look_ahead, own, work,
-             atoms, used, state, fast_state, fast_q, out_ptr, out_atoms,
+def omp_rows(lazy, G, fast_lazy, fast_G, Q, row, norms, limits, eps, gain, positive, look_ahead,
+             own, work, atoms, used, state, fast_own, fast_state, fast_q, out_ptr, out_atoms,
              out_codes, rounds):  # fmt: skip
     """Code the rows of Q from ``row`` on; returns the first row not done.
 
@@ -402,27 +407,27 @@ def omp_rows(lazy, G, fast_G, Q, row, norms, limits, eps, gain, positive, look_a
     two_stages = fast_G.itemsize != G.itemsize
     unit = np.float64(np.finfo(state.dtype).eps)
     smallest = set_norms(own, state)
-    set_norms(own, fast_state)
+    fast_smallest = set_norms(fast_own, fast_state)
     while row < n:
         position = out_ptr[row]
         if position + capacity(work, atoms) > out_atoms.size:
             return row
         start, norm, limit, bound = row * width, norms[row], limits[row], eps[row]
         rounds[row] = 0
-        if lazy is not None:
-            begin_signal(lazy, row)
-            squared_norms(lazy, own)
-            smallest = set_norms(own, state)
-            if two_stages:
-                set_norms(own, fast_state)
+        if lazy is not None:  # all further atoms would depend on as many as it has entries
+            limit = min(limit, begin_signal(lazy, row))
         s, end, finished = 0, _DONE, False
         if two_stages:
+            if lazy is not None:
+                begin_signal(fast_lazy, row)
+                squared_norms(fast_lazy, fast_own)
+                fast_smallest = set_norms(fast_own, fast_state)
             for j in range(width):
                 fast_q[j] = q[start + j]
             s, end, top, _ = _pursue(
-                lazy, G, width, q, start, fast_G, fast_q, 0, norm, limit, bound,
-                max(1.001 * gain, COARSE * norm), positive, look_ahead, smallest, work, atoms, s,
-                used, fast_state, rounds, row,
+                lazy, G, width, q, start, fast_lazy, fast_G, fast_q, 0, norm, limit, bound,
+                max(1.001 * gain, COARSE * norm), positive, look_ahead, fast_smallest, work, atoms,
+                s, used, fast_state, rounds, row,
             )  # fmt: skip
             finished = end == _FULL or (
                 end == _SPENT and gain > COARSE * norm and top < 0.999 * gain
@@ -431,16 +436,21 @@ def omp_rows(lazy, G, fast_G, Q, row, norms, limits, eps, gain, positive, look_a
                 finished |= end == _DONE
             elif end != _FULL:
                 chosen = s
-                s, error = _fit(G, width, q, start, norm, bound, work, atoms, s)
+                s, error = _fit(lazy, G, width, q, start, norm, bound, work, atoms, s)
                 finished = error <= bound or (s == chosen and (finished or s == limit))
         if not finished:
+            if lazy is not None:
+                squared_norms(lazy, own)
+                smallest = set_norms(own, state)
+                for i in range(s):
+                    make_row(lazy, atoms[i], G, G)
             s, end, _, delicate = _pursue(
-                lazy, G, width, q, start, G, q, start, norm, limit, bound,
+                lazy, G, width, q, start, lazy, G, q, start, norm, limit, bound,
                 max(gain, (32.0 * unit) ** 2 * norm), positive, look_ahead, smallest, work, atoms,
                 s, used, state, rounds, row,
             )  # fmt: skip
             if not positive and delicate:
-                s, _ = _fit(G, width, q, start, norm, bound, work, atoms, s)
+                s, _ = _fit(lazy, G, width, q, start, norm, bound, work, atoms, s)
             elif not positive:
                 _solve(work, atoms, s)
         if end == _FULL:
