@@ -46,28 +46,56 @@ def average(X, rows, columns, weights, shape, size):
     return total, weight
 
 
-def group_alike(guide, size, first, lines, reach, bound, most):
-    """Labels of groups in a band of places, each founded by the next patch without one."""
-    columns = guide.shape[1] - size[1] + 1
-    cut = {
-        (r, c): guide[first + r : first + r + size[0], c : c + size[1]].astype(float)
-        for r in range(lines)
-        for c in range(columns)
-    }
-    labels = -np.ones((lines, columns), int)
-    groups = 0
-    for here, mine in cut.items():
-        if labels[here] >= 0:
-            continue
-        near = []
-        for there, other in cut.items():
-            far = max(abs(there[0] - here[0]), abs(there[1] - here[1]))
-            if there != here and far <= reach and labels[there] < 0:
-                near.append((((mine - other) ** 2).sum(), there))
-        near = sorted(near)
-        labels[here] = groups
-        for distance, there in near[: most - 1]:
-            if distance <= bound:
-                labels[there] = groups
-        groups += 1
-    return labels
+def groups_alike(guide, size, most, step, reach):
+    """Around patches on a grid, the places of those nearest to each, in order of distance."""
+    lines, columns = (guide.shape[i] - size[i] + 1 for i in range(2))
+    X = patches(guide, size)
+    members = min(most, min(lines, reach + 1) * min(columns, reach + 1))
+    found = []
+    for r in sorted({*range(0, lines, step), lines - 1}):
+        for c in sorted({*range(0, columns, step), columns - 1}):
+            near = [
+                (((X[i * columns + j] - X[r * columns + c]) ** 2).sum(), i * columns + j)
+                for i in range(max(r - reach, 0), min(r + reach + 1, lines))
+                for j in range(max(c - reach, 0), min(c + reach + 1, columns))
+            ]
+            found.append([place for _, place in sorted(near)[:members]])
+    return np.array(found)
+
+
+def over_each_other(noisy, guide, groups, size, sigma):
+    """The mean of Wiener's filters of groups of patches, each by its own covariance."""
+    channels = noisy.shape[2]
+    columns = noisy.shape[1] - size[1] + 1
+    Y, X = patches(noisy, size), patches(guide, size)
+    out, weights = [], []
+    for group in groups:
+        parts = [P[group].reshape(len(group), -1, channels) for P in (Y, X)]
+        means = [part.mean(axis=(0, 1)) for part in parts]
+        y, x = ((p - mu).reshape(len(group), -1) for p, mu in zip(parts, means, strict=True))
+        C = x.T @ x / len(group)
+        values, V = np.linalg.eigh(C)
+        shrink = np.maximum(values, 0) / (np.maximum(values, 0) + sigma**2)
+        z = (y @ V * shrink @ V.T).reshape(parts[0].shape) + means[0]
+        out.append(z.reshape(len(group), -1))
+        weights.append(np.full(len(group), 1 / (1 + shrink.sum())))
+    rows, cols = np.divmod(groups.ravel(), columns)
+    total, weight = average(
+        np.concatenate(out), rows, cols, np.concatenate(weights), noisy.shape, size
+    )
+    return total / weight
+
+
+def least_curvature(pixels, mask):
+    """The picture whose missing pixels make the sum of squared Laplacians least."""
+    height, width = mask.shape
+    L = np.zeros((mask.size, mask.size))
+    for r in range(height):
+        for c in range(width):
+            for i, j in ((r - 1, c), (r + 1, c), (r, c - 1), (r, c + 1)):
+                if 0 <= i < height and 0 <= j < width:
+                    L[r * width + c, r * width + c] += 1
+                    L[r * width + c, i * width + j] -= 1
+    flat, gone = pixels.reshape(mask.size, -1).copy(), mask.ravel()
+    flat[gone] = np.linalg.lstsq(L[:, gone], -L[:, ~gone] @ flat[~gone], rcond=None)[0]
+    return flat.reshape(pixels.shape)

@@ -153,6 +153,9 @@ def test_restoration(tmp_path):
     printed, content = run("inpaint", tmp_path)
     assert "80% missing" in printed
     assert all(entry["psnr"] > 15 for entry in content["runs"])
+    printed, content = run("video", tmp_path)
+    found = {entry["method"]: entry["psnr"] for entry in content["runs"]}
+    assert found["denoise_video, depth 3"] > found["denoise_video, depth 1"] > 28
 
 
 def test_sparse_pca(tmp_path):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from smalto.image import inpaint
+from smalto.image.smooth import smooth_part, smoothed
 
 QUICK = {"patch_size": 8, "n_atoms": 32, "n_steps": 15, "n_rounds": 1, "stride": 2}
 
@@ -116,3 +117,28 @@ def test_true_may_be_any_byte_but_zero(photo):
     pillows = (mask.view(np.uint8) * np.uint8(255)).view(bool)  # as np.array of a bilevel picture
     expected = inpaint(photo, mask, channel_axis=-1, **QUICK)
     assert np.array_equal(inpaint(photo, pillows, channel_axis=-1, **QUICK), expected)
+
+
+# --- the smooth part
+
+
+def test_least_curvature():
+    rng = np.random.default_rng(0)
+    pixels, mask = rng.random((9, 11, 2)), rng.random((9, 11)) < 0.4
+    out = smoothed(pixels, mask)
+    np.testing.assert_array_equal(out[~mask], pixels[~mask])
+    np.testing.assert_allclose(out, naive.least_curvature(pixels, mask), atol=2e-3)
+
+
+def test_smooth_part():
+    y, x = np.mgrid[:300, :40].astype(float)
+    plane = (2 * y - x)[:, :, None]
+    mask = np.random.default_rng(0).random(plane.shape[:2]) < 0.5
+    mask[120:126] = True
+    damaged = np.where(mask[:, :, None], 1e6, plane)
+    inner = np.s_[10:-10, 10:-10]
+    np.testing.assert_allclose(smooth_part(damaged, mask)[inner], plane[inner], atol=0.1)
+    np.testing.assert_array_equal(smooth_part(np.full((30, 20, 1), 0.1), mask[:30, :20]), 0.1)
+    mask[:] = True
+    mask[0, 0] = False
+    np.testing.assert_array_equal(smooth_part(damaged, mask), damaged[0, 0, 0])

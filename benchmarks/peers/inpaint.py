@@ -31,9 +31,17 @@ def damage(kind: str, shape: tuple[int, ...], seed: int) -> Array:
     return text_mask((height, width))
 
 
+def middle(array: Array, side: int) -> Array:
+    """A square in the middle of a picture."""
+    top, left = ((length - side) // 2 for length in array.shape[:2])
+    return array[top : top + side, left : left + side]
+
+
 def methods(options: argparse.Namespace) -> dict[str, Callable[[Array, Array], Array]]:
     """Whatever is installed."""
     few: dict[str, Any] = {"n_steps": 20, "n_atoms": 64} if options.quick else {}
+    if options.light:
+        few |= {"n_steps": 50, "n_rounds": 2, "n_atoms": 160}
     found: dict[str, Callable[[Array, Array], Array]] = {
         "smalto": lambda y, mask: inpaint(
             y, mask, channel_axis=2, stride=options.stride, n_threads=options.threads, **few
@@ -63,6 +71,8 @@ def main() -> None:
     )
     parser.add_argument("--damage", nargs="+", default=["text", "50%", "80%"])
     parser.add_argument("--only", nargs="+", help="names of pictures", default=None)
+    parser.add_argument("--crop", type=int, default=None, help="the side of a square in the middle")
+    parser.add_argument("--light", action="store_true", help="learn fewer atoms, in less time")
     parser.add_argument("--stride", type=int, default=None)
     parser.add_argument("--threads", type=int, default=2)
     add_common(parser)
@@ -70,14 +80,16 @@ def main() -> None:
     about = machine()
     announce(about)
     images = pictures("kodak12", grey=False, quick=options.quick)
-    if options.only:
-        images = {name: image for name, image in images.items() if name in options.only}
     ways = methods(options)
     entries = []
     for kind in options.damage:
         rows: list[list[Any]] = []
         for number, (name, clean) in enumerate(images.items()):
+            if options.only and name not in options.only:
+                continue
             mask = damage(kind, clean.shape, number)
+            if options.crop:
+                clean, mask = (middle(array, options.crop) for array in (clean, mask))
             damaged = np.where(mask[:, :, None], 0, clean).astype(np.uint8)
             row: list[Any] = [name]
             for method, way in ways.items():

@@ -42,10 +42,15 @@ class Grid:
 
 
 def cut(
-    stack: Stack, corners: Array, by_channel: bool, dtype: np.dtype[np.floating], n_threads: int
+    stack: Stack,
+    corners: Array,
+    dtype: np.dtype[np.floating],
+    n_threads: int,
+    *,
+    center: bool = True,
 ) -> tuple[Array, Array]:
-    """Centred patches that begin at these places of ``stack.flat``, and their means."""
-    groups = stack.channels if by_channel else 1
+    """Patches that begin at these places of ``stack.flat``, and the means taken from them."""
+    groups = stack.channels if center else 0
     span = stack.size[1] * stack.channels
     X = np.empty((len(corners), stack.size[0] * span), dtype)
     means = np.empty((len(corners), groups))
@@ -76,7 +81,6 @@ def average_of_codes(
     D: Array,
     coder: Coder,
     *,
-    by_channel: bool,
     stride: int,
     n_threads: int,
 ) -> PatchAverage:
@@ -86,7 +90,7 @@ def average_of_codes(
     with single_threaded_blas():
         prepared = prepare(D, coder, n_threads)
         for rows, columns in Grid.of(stack, stride).blocks():
-            X, means = cut(stack, stack.offsets(0, rows, columns), by_channel, D.dtype, n_threads)
+            X, means = cut(stack, stack.offsets(0, rows, columns), D.dtype, n_threads)
             codes = code_rows(Signals(X), prepared, None, n_threads, measured=False).codes
             compose(codes, D, X, n_threads)
             average.add(X, rows, columns, means=means)

@@ -18,6 +18,7 @@ from smalto.image.frames import as_frame
 from smalto.image.overlap import PatchAverage
 from smalto.image.patches import NoPatchError, PatchSource
 from smalto.image.pictures import as_mask, check_fits, check_size
+from smalto.image.smooth import smooth_part
 from smalto.image.stack import Stack
 from smalto.kernels.patches import count_missing, gather_known
 from smalto.learning import Callback, Online, learn
@@ -29,6 +30,8 @@ _BATCH = 1024  # patches in a step of learning
 _PLENTY = 20  # undamaged patches per atom are enough to learn from
 _LEAST = 0.4  # the least share of known pixels, of the share in the whole picture, to code a patch
 _LARGE = 2 << 20  # pixels in a picture of which not every patch is coded
+_ROUGH = 3  # the stride of fillings that only atoms are learned from, at least
+_PRICE = 0.16  # of codes, for details of standard deviation 1 of which all are known
 _COARSE = 4.0  # how much sparser codes are in learning than in filling
 
 
@@ -50,13 +53,14 @@ def inpaint(
 ) -> Array:
     """Fill in the missing pixels of a picture.
 
-    Every patch x that holds some, its mean taken away, is coded as ``min_α ½‖M(x − αD)‖² +
-    lam ‖α‖₁``, where M leaves the known pixels. A missing pixel becomes the mean of what all the
-    patches αD that cover it say; known pixels stay as they are. The dictionary D is learned from
-    the undamaged patches of the picture. Where there are too few, the picture is first filled
-    with cosines for atoms; then atoms are learned from all patches of the filled picture and it
-    is filled anew from what is known, in turns. Holes larger than a patch are filled from the
-    border inwards.
+    First they are filled smoothly (with the least curvature), and local means of the result are
+    taken away from the picture: what is left is its detail. Every patch x of it that holds missing
+    pixels, its mean taken away, is coded as ``min_α ½‖M(x − αD)‖² + lam ‖α‖₁``, where M leaves the
+    known pixels. A missing pixel becomes the mean of what all the patches αD that cover it say, and
+    the local mean; known pixels stay as they are. The dictionary D is learned from the undamaged
+    patches. Where there are too few, the picture is first filled with cosines for atoms; then
+    atoms are learned from all patches of the filled picture and it is filled anew from what is
+    known, in turns. Holes larger than a patch are filled from the border inwards.
 
     Parameters
     ----------
@@ -77,8 +81,9 @@ def inpaint(
     n_rounds : int, default 3
         How often atoms are learned from the filled picture, where undamaged patches are few.
     lam : float, optional
-        The price of the codes. By default a tenth of the standard deviation of the known pixels
-        (of each channel): small, so that known pixels are met.
+        The price of the codes. By default 0.16 times the standard deviation of the known details
+        (of each channel): small, so that known pixels are met; divided by the share of pixels that
+        are known, for few of them cannot tell many coefficients.
     stride : int, optional
         Code only every so many patches in both directions: faster, somewhat worse. By default 1,
         and 2 in pictures of more than two megapixels.
@@ -128,21 +133,24 @@ def inpaint(
     if missing.all():
         message = f"all of the {missing.size} pixels are masked: nothing is known of the picture"
         raise ValueError(message)
-    if lam is None:
-        channels = np.moveaxis(frame.pixels, 2, 0)
-        lam = 0.1 * float(np.mean([channel[~missing].std() for channel in channels]))
-    lam = check_number("lam", lam, low=0.0)
+    if lam is not None:
+        lam = check_number("lam", lam, low=0.0)
     m = size[0] * size[1] * frame.pixels.shape[2]
     D = None
     if dictionary is not None:
         D = as_dictionary(dictionary, m, frame.pixels.dtype, name="dictionary")
     if not missing.any():
         return given.copy()
-    job = _Job(frame.pixels, missing, size, lam, stride, threads)
+    details, smooth = _split(frame.pixels, missing)
+    if lam is None:
+        channels = np.moveaxis(details, 2, 0)
+        deviation = float(np.mean([channel[~missing].std() for channel in channels]))
+        lam = _PRICE * deviation / (1.0 - float(missing.mean()))
+    job = _Job(details, missing, size, lam, threads)
 
-    def learned(source: PatchSource, init: Array | None) -> Array:
+    def learned(source: PatchSource) -> Array:
         return learn(
-            source, min(n_atoms, source.n_rows), Lasso(_COARSE * lam), init=init,
+            source, min(n_atoms, source.n_rows), Lasso(_COARSE * lam),
             learner=Online(batch_size=_BATCH), max_steps=n_steps, callbacks=callbacks,
             n_threads=threads, random_state=random_state,
         ).D  # fmt: skip
@@ -150,16 +158,27 @@ def inpaint(
     if D is None:
         source = job.undamaged()
         if source is not None and source.n_rows >= _PLENTY * n_atoms:
-            D = learned(source, None)
+            D = learned(source)
     if D is not None:
-        return frame.like(job.filled(D))
-    filled = job.filled(cosine_atoms(size, frame.pixels.shape[2], frame.pixels.dtype))
-    for _ in range(n_rounds):
-        source = job.all_of(filled)
-        if source is None:  # nothing but one colour
-            break
-        filled = job.filled(learned(source, None))
-    return frame.like(filled)
+        filled = job.filled(D, stride)
+    else:
+        rough = max(stride, min(_ROUGH, *size))
+        filled = job.filled(cosine_atoms(size, frame.pixels.shape[2], frame.pixels.dtype), rough)
+        for i in range(n_rounds):
+            source = job.all_of(filled)
+            if source is None:  # nothing but one colour
+                break
+            filled = job.filled(learned(source), stride if i == n_rounds - 1 else rough)
+    whole = frame.pixels.copy()
+    whole[missing] = smooth + filled[missing]
+    return frame.like(whole)
+
+
+def _split(pixels: Array, missing: Array) -> tuple[Array, Array]:
+    """The details of a picture, zero where it is missing, and its smooth part there (n, channels)."""
+    smooth = smooth_part(pixels, missing)
+    details = np.where(missing[:, :, None], 0, pixels - smooth).astype(pixels.dtype)
+    return details, smooth[missing]
 
 
 class _Job:
@@ -171,12 +190,11 @@ class _Job:
         mask: Array,
         size: tuple[int, int],
         lam: float,
-        stride: int,
         n_threads: int,
     ) -> None:
-        self.mask, self.size, self.stride, self.threads = mask, size, stride, n_threads
+        self.mask, self.size, self.threads = mask, size, n_threads
         self.coder = Lasso(lam)
-        self.pixels = np.where(mask[:, :, None], 0, pixels).astype(pixels.dtype)
+        self.pixels = pixels
 
     def undamaged(self) -> PatchSource | None:
         """All whole patches, if there are any that are not constant."""
@@ -195,7 +213,7 @@ class _Job:
         except NoPatchError:
             return None
 
-    def filled(self, D: Array) -> Array:
+    def filled(self, D: Array, stride: int) -> Array:
         """The picture with its missing pixels filled, from the border of large holes inwards."""
         D = np.vstack([D, constant_atoms(self.size, self.pixels.shape[2], D.dtype)])
         mask, pixels = self.mask.copy(), self.pixels.copy()
@@ -204,7 +222,7 @@ class _Job:
         while mask.any():
             stack = Stack(pixels[None], self.size)
             least = max(1, int(share * area))
-            places = damaged_places(stack, mask, least, self.stride)
+            places = damaged_places(stack, mask, least, stride)
             if not len(places) and least > 1:
                 share *= 0.5
                 continue

@@ -1,0 +1,100 @@
+"""Denoising of a clip: patches over several frames against every frame by itself.
+
+smalto's ``denoise_video``, with patches of one and of several frames and a dictionary that follows
+the stream, against its ``denoise`` of single frames and scikit-image's non-local means. Judged by
+the mean over frames of the peak signal-to-noise ratio in decibels.
+
+Run it with ``python -m benchmarks.peers.video``; it reads ``video/carphone_pristine.mp4`` of the
+folder that SMALTO_DATA names (with OpenCV), or pans over a packaged photograph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.peers.common import Array, add_common, announce, importable, machine, save, table
+from benchmarks.peers.restoration import psnr
+from smalto.datasets import DATA_VARIABLE, luminance, sample_photo
+from smalto.image import denoise, denoise_video
+
+DEPTHS = (1, 3, 5)
+
+
+def clip(count: int, quick: bool) -> list[Array]:
+    """Grey frames, float32, from 0 to 255."""
+    folder = os.environ.get(DATA_VARIABLE)
+    if quick or not folder or not importable("cv2"):
+        photo = np.float32(255) * luminance(sample_photo("china")).astype(np.float32)
+        return [photo[150:230, 200 + 2 * t : 296 + 2 * t].copy() for t in range(count)]
+    import cv2
+
+    video = cv2.VideoCapture(str(Path(folder) / "video" / "carphone_pristine.mp4"))
+    frames = []
+    while len(frames) < count:
+        more, frame = video.read()
+        if not more:
+            break
+        frames.append(cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY).astype(np.float32))
+    return frames
+
+
+def methods(options: argparse.Namespace) -> dict[str, Callable[[list[Array], float], list[Array]]]:
+    """Whatever is installed."""
+    few = {"n_steps": 20, "n_atoms": 64} if options.quick else {}
+    threads = options.threads
+    found: dict[str, Callable[[list[Array], float], list[Array]]] = {
+        f"denoise_video, depth {depth}": lambda frames, sigma, depth=depth: list(
+            denoise_video(frames, sigma, depth=depth, n_threads=threads)
+        )
+        for depth in DEPTHS
+    }
+    found["denoise, frame by frame"] = lambda frames, sigma: [
+        denoise(frame, sigma, n_threads=threads, **few) for frame in frames
+    ]
+    if importable("skimage"):
+        from skimage.restoration import denoise_nl_means
+
+        found["non-local means, frame by frame"] = lambda frames, sigma: [
+            denoise_nl_means(y, patch_size=7, patch_distance=10, h=0.6 * sigma, sigma=sigma)
+            for y in frames
+        ]
+    return found
+
+
+def main() -> None:
+    """Run the comparison."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument("--frames", type=int, default=30)
+    parser.add_argument("--sigmas", nargs="+", type=float, default=[10.0, 20.0, 40.0])
+    parser.add_argument("--threads", type=int, default=2)
+    add_common(parser)
+    options = parser.parse_args()
+    about = machine()
+    announce(about)
+    clean = clip(5 if options.quick else options.frames, options.quick)
+    entries, rows = [], []
+    for sigma in options.sigmas[:1] if options.quick else options.sigmas:
+        rng = np.random.default_rng(int(10 * sigma))
+        noisy = [(x + rng.normal(0.0, sigma, x.shape)).astype(np.float32) for x in clean]
+        for method, way in methods(options).items():
+            busy = time.process_time()
+            out = way(noisy, sigma)
+            busy = (time.process_time() - busy) / len(clean)
+            value = float(np.mean([psnr(x, y) for x, y in zip(clean, out, strict=True)]))
+            entries.append({"sigma": sigma, "method": method, "psnr": value, "busy": busy})
+            rows.append([f"{sigma:g}", method, f"{value:.2f}", f"{busy:.2f}"])
+    print(f"{len(clean)} frames of {clean[0].shape[1]} x {clean[0].shape[0]}")
+    table(["sigma", "method", "dB", "processor seconds per frame"], rows)
+    save(options.out, "video", about, options, runs=entries)
+
+
+if __name__ == "__main__":
+    main()
