@@ -577,6 +577,7 @@ def test_inputs_are_left_alone():
 
 def test_defaults_depend_on_the_size_of_the_problem():
     assert Online().resolve(100, None).batch_size == 512
+    assert Online().resolve(100, 2_097_152).batch_size == 1024
     assert Online().resolve(1000, None).batch_size == 2000
     assert Online().resolve(100, 1000).batch_size == 100
     assert Online(77).resolve(100, 10).batch_size == 77

@@ -26,7 +26,8 @@ class Online:
     ----------
     batch_size : int, optional
         Samples drawn at each step (the paper's η). By default two per atom, but at least 512,
-        at most 4 096 and at most a tenth of the data (while that is at least 64).
+        at most 4 096 and at most a tenth of the data (while that is at least 64); and more, up
+        to 4 096, where an epoch has more than 2 048 steps.
     rho : float, optional
         How fast the past is forgotten: a sample seen at step i has weight (i/t)^rho at step t
         (Section 3.4.2). The first batch is never decayed, so that ``t0`` keeps its meaning.
@@ -75,7 +76,8 @@ class Online:
         """This learner with the batch size and rho decided."""
         size = self.batch_size
         if size is None:
-            size = min(max(512, 2 * n_atoms), 4096)
+            known = 0 if n_rows is None else n_rows
+            size = min(max(512, 2 * n_atoms, known // 2048), 4096)
             if n_rows is not None:
                 size = min(size, max(64, n_rows // 10))
         rho = self.rho
