@@ -181,7 +181,7 @@ class _Greedy:
         n, width = Q.shape
         dtype = Q.dtype
         most = min(int(limits.max(initial=0)), width)
-        room = min(128, max(most, 1))
+        room = min(32, max(most, 1))
         indptr = np.zeros(n + 1, np.int64)
         indices = np.empty(n * min(64, room) + room, np.int32)
         values = np.empty(indices.size, dtype)
