@@ -17,8 +17,31 @@ import numpy as np
 from smalto.kernels.active import INVERSE, LANES, append, capacity, largest
 from smalto.kernels.groups import padded, write_group
 from smalto.kernels.jit import kernel
-from smalto.kernels.omp import first_above
-from smalto.kernels.simd import fma, hmax, hsum, lanes, load, ratio, splat, store, vmax, zero
+from smalto.kernels.simd import (
+    above,
+    fma,
+    hmax,
+    hsum,
+    lanes,
+    load,
+    lowest_bit,
+    ratio,
+    splat,
+    store,
+    vmax,
+    zero,
+)
+
+
+@kernel
+def _first_above(scores, width, threshold):
+    """The first atom with a score above the threshold (ties within rounding: the first)."""
+    bound = splat(threshold)
+    for block in range(0, width, lanes(scores)):
+        bits = above(load(scores, block), bound)
+        if bits != 0:
+            return block + lowest_bit(bits)
+    return 0
 
 
 @kernel
@@ -144,7 +167,7 @@ def _pursue(G, width, q, row, n, norm, limit, eps, gain, look_ahead, own, least,
     while s < limit and error > eps and top > gain:
         if s == capacity(work, atoms):
             return -1
-        j = first_above(score, 0, width, c.dtype.type(top) * near)
+        j = _first_above(score, width, c.dtype.type(top) * near)
         # Does it depend on the active atoms, or its gain on nothing but rounding?
         out = look_ahead and not left[j] > least[j]
         out |= not np.float64(score[j]) * left[j] > gain * own[j]

@@ -89,17 +89,6 @@ def set_norms(norms, state):
 
 
 @kernel
-def first_above(scores, start, width, threshold):
-    """The first atom with a score above the threshold (ties within rounding: the first)."""
-    bound = splat(threshold)
-    for block in range(0, width, lanes(scores)):
-        bits = above(load(scores, start + block), bound)
-        if bits != 0:
-            return block + lowest_bit(bits)
-    return 0
-
-
-@kernel
 def _mask(width, state):
     """Last bits of a score that have room for the number of a block of atoms."""
     mask = 1
