@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,13 +47,14 @@ def test_simd_without_compilation_means_the_same():
     code = """
 import numpy as np
 from smalto import encode
-from smalto.coders import Lasso
+from smalto.coders import OMP, Lasso
 rng = np.random.default_rng(0)
-D = rng.standard_normal((20, 8)); X = rng.standard_normal((3, 8))
+D = rng.standard_normal((40, 8)); X = rng.standard_normal((3, 8))
 for dtype in (np.float32, np.float64):
     for positive in (False, True):
-        np.save(f"{dtype.__name__}{positive}.npy",
-                encode(X.astype(dtype), D.astype(dtype), Lasso(0.3, positive=positive), n_threads=1).toarray())
+        for coder in (Lasso(0.3, positive=positive), OMP(3, positive=positive)):
+            codes = encode(X.astype(dtype), D.astype(dtype), coder, n_threads=1).toarray()
+            np.save(f"{type(coder).__name__}-{dtype.__name__}-{positive}.npy", codes)
 """
     import os
     import tempfile
@@ -62,13 +64,8 @@ for dtype in (np.float32, np.float64):
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "NUMBA_DISABLE_JIT": disabled}
             subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, check=True)
-            results.append(
-                [
-                    np.load(f"{folder}/{d}{p}.npy")
-                    for d in ("float32", "float64")
-                    for p in (False, True)
-                ]
-            )
+            results.append([np.load(path) for path in sorted(Path(folder).iterdir())])
+    assert len(results[0]) == 8
     for compiled, plain in zip(*results, strict=True):
         assert np.count_nonzero(compiled) > 5
         np.testing.assert_allclose(
