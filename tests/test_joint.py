@@ -294,3 +294,19 @@ def test_bad_input():
         encode(X, D, JointLasso(0.1), weights=np.ones(24))
     with pytest.raises(TypeError, match="JointOMP is not a convex problem"):
         duality_gap(X, D, np.zeros((20, 24)), JointOMP(2))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("look_ahead", [True, False])
+def test_pursuit_of_signals_of_any_size_ends(dtype, look_ahead):
+    X, D = ordinary(n=6)
+    for power in range(-40, 41, 4):
+        if dtype == np.float32 and power > 16:
+            continue
+        scaled = (X * 10.0**power).astype(dtype)
+        codes = encode(scaled, D.astype(dtype), JointOMP(3, look_ahead=look_ahead))
+        if abs(power) <= 12:  # else squares may underflow, and codes are zero
+            assert codes.nnz == 3 * len(X)
+    huge = (X / np.abs(X).max() * 0.9 * np.finfo(dtype).max).astype(dtype)
+    with pytest.raises(ValueError, match=f"overflow {np.dtype(dtype)}: scale"):
+        encode(huge, D.astype(dtype), JointOMP(3))

@@ -324,3 +324,9 @@ def test_against_spams(missing):
         lam = 0.05 * float(np.mean(~hole))  # SPAMS shrinks it by the share of known entries
         ours = quiet(x[None], D, Lasso(lam), mask=hole[None]).toarray()[0]
         np.testing.assert_allclose(ours, code, atol=1e-8)
+
+
+def test_a_mask_given_as_missing_is_told_where_to_go():
+    X, D = ordinary(n=3)
+    with pytest.raises(ValueError, match="a mask is given as mask="):
+        encode(X, D, missing=X > 0)

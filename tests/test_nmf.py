@@ -384,3 +384,9 @@ def test_negative_rows_are_not_coded_either():
         model.transform(-planted())
     with pytest.raises(ValueError, match="Negative values"):
         model.partial_fit(-planted())
+
+
+def test_missing_where_nothing_is_changes_nothing():
+    X = np.random.default_rng(0).random((40, 6))
+    one, other = (NMF(3, random_state=0, missing=missing).fit(X) for missing in (None, "nan"))
+    assert np.array_equal(one.components_, other.components_)

@@ -297,3 +297,10 @@ def test_penalties():
     codes = sparse.csr_array(np.array([[1.0, -2.0], [0.0, 0.0]]))
     np.testing.assert_array_equal(OMP(1).penalty(codes), [0, 0])
     np.testing.assert_array_equal(L0(0.5).penalty(codes), [1, 0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_squares_that_overflow_are_refused(dtype):
+    X = np.full((2, 3), 0.9 * np.finfo(dtype).max, dtype)
+    with pytest.raises(ValueError, match=f"overflow {np.dtype(dtype)}: scale"):
+        encode(X, np.eye(3, dtype=dtype), OMP(1))

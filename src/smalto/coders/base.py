@@ -86,6 +86,15 @@ class Chunk(NamedTuple):
         )  # fmt: skip
 
 
+def check_squares(chunk: Chunk) -> None:
+    """Refuse signals so large that their squares overflow, for coders that compare squares."""
+    if not np.isfinite(chunk.norms).all():
+        message = f"X has signals whose squared norms overflow {chunk.Q.dtype}: scale them down" + (
+            ", or use float64" if chunk.Q.dtype == np.float32 else ""
+        )
+        raise ValueError(message)
+
+
 class OwnGram(NamedTuple):
     """What makes the Gram matrix of each signal its own: entries it lacks, weights it has."""
 

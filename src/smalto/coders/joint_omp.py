@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, Rows, check_integer, check_number
-from smalto.coders.base import Chunk, Codes, Solver, with_room
+from smalto.coders.base import Chunk, Codes, Solver, check_squares, with_room
 from smalto.kernels.active import make_active_set
 from smalto.kernels.groups import padded
 from smalto.kernels.joint_omp import joint_omp_groups
@@ -93,6 +93,7 @@ class JointOMP:
 
         def solve(chunk: Chunk) -> Codes:
             """Run the kernel over all groups, with more room whenever it asks for it."""
+            check_squares(chunk)
             Q, groups = chunk.Q, all_together(chunk)
             n, width = Q.shape
             most = int(np.diff(groups).max(initial=0))

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Codes, Solver, with_room
+from smalto.coders.base import Chunk, Codes, Solver, check_squares, with_room
 from smalto.coders.own_gram import in_float32, lazy_gram
 from smalto.coders.per_signal import as_setting, check_length, of_rows
 from smalto.kernels import aligned
@@ -176,6 +176,7 @@ class _Greedy:
 
     def solve(self, chunk: Chunk, limits: Array, eps: Array, gain: float) -> Codes:
         """Run the kernel over all rows, with more room whenever it asks for it."""
+        check_squares(chunk)
         lazy, G, fast_G = lazy_gram(chunk.own, self.G, self.fast)
         Q = chunk.Q
         n, width = Q.shape

@@ -65,8 +65,9 @@ def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> 
 
 def check_missing(missing: Any) -> None:
     """Refuse what is neither None nor "nan"."""
-    if missing is not None and missing != "nan":
-        message = f'missing must be None (NaN is an error) or "nan", got {missing!r}'
+    if missing is not None and not (isinstance(missing, str) and missing == "nan"):
+        what = repr(missing) if np.ndim(missing) == 0 else "an array: a mask is given as mask="
+        message = f'missing must be None (NaN is an error) or "nan", got {what}'
         raise ValueError(message)
 
 

@@ -208,7 +208,8 @@ class NMF(DictionaryLearning):
         X = _known(X, mask)
         if sample_weight is not None and _all_alike(sample_weight, _num_samples(X)):
             sample_weight = None
-        about = (sample_weight, mask, groups, self.missing, self.learner)
+        missing = None if _complete(X) else self.missing
+        about = (sample_weight, mask, groups, missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
         if plain and isinstance(problem[0], Lasso) and problem[0].weights is None:
             with all_or_nothing(self):
@@ -392,6 +393,14 @@ def _known(X: Any, mask: Any) -> Any:
     if mask is None or sparse.issparse(X):
         return X
     return np.where(as_mask(mask, as_rows("X", X)), 0, X)
+
+
+def _complete(X: Any) -> bool:
+    """Whether no entry of a table is NaN, as far as that is soon said."""
+    table = X.data if sparse.issparse(X) else np.asarray(X)
+    if table.dtype.kind in "iub":
+        return True
+    return table.dtype.kind == "f" and table.size > 0 and not np.isnan(np.min(table))
 
 
 def _all_alike(weights: Any, n: int) -> bool:

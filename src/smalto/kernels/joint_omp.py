@@ -211,6 +211,7 @@ def joint_omp_groups(G, Q, groups, g, norms, limit, eps, look_ahead, own, least,
     width = Q.shape[1]
     q = Q.reshape(-1)
     unit = np.float64(np.finfo(c.dtype).eps)
+    least_gain = 4.0 * np.float64(np.finfo(c.dtype).tiny)  # below, a score has lost its digits
     while g < groups.size - 1:
         row, n = groups[g], groups[g + 1] - groups[g]
         if out_ptr[row] + n * capacity(work, atoms) > out_atoms.size:
@@ -218,7 +219,7 @@ def joint_omp_groups(G, Q, groups, g, norms, limit, eps, look_ahead, own, least,
         norm = 0.0
         for i in range(row, row + n):
             norm += norms[i]
-        s = _pursue(G, width, q, row, n, norm, limit, eps * n, (32.0 * unit) ** 2 * norm,
+        s = _pursue(G, width, q, row, n, norm, limit, eps * n, max((32.0 * unit) ** 2 * norm, least_gain),
                     look_ahead, own, least, work, atoms, c, left, score, y, by, tolerance)  # fmt: skip
         if s < 0:
             return g
