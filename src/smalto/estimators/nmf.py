@@ -208,7 +208,7 @@ class NMF(DictionaryLearning):
         X = _known(X, mask)
         if sample_weight is not None and _all_alike(sample_weight, _num_samples(X)):
             sample_weight = None
-        missing = None if _complete(X) else self.missing
+        missing = self.missing if self.missing is None or not _complete(X) else None
         about = (sample_weight, mask, groups, missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
         if plain and isinstance(problem[0], Lasso) and problem[0].weights is None:
@@ -396,8 +396,10 @@ def _known(X: Any, mask: Any) -> Any:
 
 
 def _complete(X: Any) -> bool:
-    """Whether no entry of a table is NaN, as far as that is soon said."""
-    table = X.data if sparse.issparse(X) else np.asarray(X)
+    """Whether no entry of a dense table is NaN, as far as that is soon said."""
+    if sparse.issparse(X):
+        return False
+    table = np.asarray(X)
     if table.dtype.kind in "iub":
         return True
     return table.dtype.kind == "f" and table.size > 0 and not np.isnan(np.min(table))
