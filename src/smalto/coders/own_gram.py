@@ -36,7 +36,7 @@ def lazy_gram(
 
 
 def in_float32(lazy: Any, shared: Array) -> Any:
-    """The same in float32; ``shared`` is the Gram matrix so. For kernels that choose by it."""
+    """The same in float32, of the same signal; ``shared`` is the Gram matrix in float32."""
     if lazy is None or lazy[0].dtype == np.float32:
         return lazy
     _, features, missing, inverse, listed, counts, made, ridge = lazy

@@ -26,9 +26,16 @@ _SIGNAL = 2  # where in ``counts`` the number of the signal stands
 
 
 @kernel
+def forget_rows(lazy):
+    """No row has been made."""
+    made = lazy[6]
+    made[:] = False
+
+
+@kernel
 def begin_signal(lazy, row):
     """Forget the rows of the last signal, this one's come from now on; how many entries it has."""
-    _, _, missing, _, listed, counts, made, _ = lazy
+    _, _, missing, _, listed, counts, _, _ = lazy
     known = absent = 0
     for f in range(missing.shape[1]):
         if missing[row, f]:
@@ -38,7 +45,7 @@ def begin_signal(lazy, row):
             listed[0, known] = f
             known += 1
     counts[0], counts[1], counts[_SIGNAL] = known, absent, row
-    made[:] = False
+    forget_rows(lazy)
     return known
 
 

@@ -27,7 +27,7 @@ from smalto.kernels import aligned
 from smalto.kernels.active import CODE, INVERSE, LANES, SIGN, TARGET, append, capacity
 from smalto.kernels.jit import inlined, kernel
 from smalto.kernels.lasso import DEPENDENT_32, DEPENDENT_64, walk
-from smalto.kernels.lazy_gram import begin_signal, make_block, make_row, squared_norms
+from smalto.kernels.lazy_gram import begin_signal, forget_rows, make_block, make_row, squared_norms
 from smalto.kernels.simd import (
     above,
     fma,
@@ -45,7 +45,7 @@ from smalto.kernels.simd import (
     zero,
 )
 
-DELICATE = 1e3  # times the share that makes an atom dependent: below, the factor is inexact
+DELICATE = 1e2  # times the share that makes an atom dependent: below, the factor is inexact
 COARSE = 1e-5  # share of ‖x‖² that an atom must gain for it to be chosen in float32
 
 # What is known of all atoms is one flat array of rows that lie `stride` apart: c, what is left,
@@ -71,8 +71,12 @@ def _stride(width, state):
 
 @kernel
 def _dependent(array):
-    """The share of an atom's squared norm below which what is left of it may be rounding."""
-    return DEPENDENT_64 if array.itemsize == 8 else DEPENDENT_32
+    """The share of an atom's squared norm below which what is left of it may be rounding.
+
+    In float32 ten times that of the lasso, whose penalty keeps coefficients of atoms that are
+    nearly alike from growing against one another.
+    """
+    return DEPENDENT_64 if array.itemsize == 8 else 10.0 * DEPENDENT_32
 
 
 @kernel
@@ -238,8 +242,9 @@ def _pursue(lazy, G, width, q, start, fast_lazy, fast_G, fast_q, fast_start, nor
     """Let atoms join the s active ones until a limit stops it.
 
     Returns their number, why it ended, the best score, and whether one of them lies so nearly in
-    the span of others that rounding counts. Limits are the number of atoms, the error eps, and the least that an atom must gain. The
-    choice reads ``fast_G`` and ``fast_q``; G and q are the exact ones.
+    the span of others that rounding counts. Limits are the number of atoms, the error eps, and
+    the least that an atom must gain. The choice reads ``fast_G`` and ``fast_q``; G and q are the
+    exact ones.
     """
     stride = _stride(width, state)
     code, sign = CODE * atoms.size, SIGN * atoms.size
@@ -408,7 +413,7 @@ def omp_rows(lazy, G, fast_lazy, fast_G, Q, row, norms, limits, eps, gain, posit
         s, end, finished = 0, _DONE, False
         if two_stages:
             if lazy is not None:
-                begin_signal(fast_lazy, row)
+                forget_rows(fast_lazy)
                 squared_norms(fast_lazy, fast_own)
                 fast_smallest = set_norms(fast_own, fast_state)
             for j in range(width):
