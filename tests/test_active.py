@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from problems import DTYPES, dictionary
 
-from smalto.kernels.active import (
+from smalto.kernels.coding.active_set import (
     INVERSE,
     TARGET,
     Y,
@@ -76,7 +76,7 @@ def test_a_dependent_atom_is_refused_and_explained():
     before = work[: INVERSE * len(atoms)].copy()
     assert not append(G.reshape(-1), 16, work, atoms, 5, 6, 1.0, 1e-12)
     weights_of_dependent(work, atoms, 5)
-    from smalto.kernels.active import GATHERED
+    from smalto.kernels.coding.active_set import GATHERED
 
     found = work[GATHERED * len(atoms) :][:5]
     np.testing.assert_allclose(found, weights[atoms[:5]], atol=1e-9)

@@ -13,8 +13,8 @@ from scipy import sparse
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import ErrorBound, L1Ball, Lasso
 from smalto.coders.constrained import follow_rows
-from smalto.kernels.active import make_active_set
-from smalto.kernels.lars import AT_ERROR, AT_LAM, AT_RADIUS
+from smalto.kernels.coding.active_set import make_active_set
+from smalto.kernels.coding.lars import AT_ERROR, AT_LAM, AT_RADIUS
 
 TOLERANCE = {np.float32: 2e-4, np.float64: 1e-9}
 

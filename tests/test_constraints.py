@@ -10,8 +10,8 @@ from smalto import DictionaryLearning, learn
 from smalto.coders import Lasso
 from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.learners import SGD, Batch, Online
-from smalto.learning.stats import Stats
-from smalto.learning.update import sweep
+from smalto.learning.dictionary.sweep import sweep
+from smalto.learning.memory.statistics import Stats
 
 CONSTRAINTS = [
     L2Ball(),

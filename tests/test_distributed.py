@@ -79,7 +79,9 @@ def test_the_number_of_workers_changes_nothing(staleness, chunk, client):
 def test_statistics_or_codes_are_the_same(client, monkeypatch):
     data = da.from_array(X, chunks=(200, 12))
     codes = cluster.learn(data, 8, client=client, **SETTINGS)
-    monkeypatch.setattr("smalto.distributed.feed.statistics_are_cheaper", lambda new: True)
+    monkeypatch.setattr(
+        "smalto.distributed.worker_batches.statistics_are_cheaper", lambda new: True
+    )
     stats = cluster.learn(data, 8, client=client, **SETTINGS)
     np.testing.assert_allclose(stats.D, codes.D, atol=1e-8)
     np.testing.assert_array_equal(stats.state.worst, codes.state.worst)

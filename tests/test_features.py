@@ -8,9 +8,9 @@ from smalto import encode, learn
 from smalto.coders import Lasso
 from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.learners import Online
-from smalto.learning.features import View, sweep_view, view_at
-from smalto.learning.stats import Stats
-from smalto.learning.update import sweep
+from smalto.learning.dictionary.feature_sweep import View, sweep_view, view_at
+from smalto.learning.dictionary.sweep import sweep
+from smalto.learning.memory.statistics import Stats
 
 SETS = [
     L2Ball(), L2Ball(positive=True), ElasticNetBall(0.3), ElasticNetBall(0.2, positive=True),

@@ -27,10 +27,10 @@ from smalto.coders import (
 )
 from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
-from smalto.learning.files import read_file, write_file
-from smalto.learning.model import Model
-from smalto.learning.settings import from_json, known, register, to_json
-from smalto.learning.state_file import load_state, save_state
+from smalto.learning.files.container import read_file, write_file
+from smalto.learning.files.model import Model
+from smalto.learning.files.settings import from_json, known, register, to_json
+from smalto.learning.files.state_file import load_state, save_state
 
 X = np.random.default_rng(0).standard_normal((300, 10))
 BUILT_IN = set(known())
@@ -259,7 +259,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("smalto.learning.files.os.fsync", full)
+    monkeypatch.setattr("smalto.learning.files.container.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_file(path, "state", {}, {"D": 2 * X}, keep=3)
     assert path.read_bytes() == before

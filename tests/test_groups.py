@@ -14,7 +14,7 @@ from scipy import sparse
 
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import GroupLasso, Lasso, TreeLasso, duality_gap
-from smalto.kernels.nested_small import solve_symmetric
+from smalto.kernels.coding.grouped_inner import solve_symmetric
 
 KINDS = ["groups", "labels", "chain", "heap", "nested"]
 

@@ -7,10 +7,10 @@ import pytest
 
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import JointLasso, JointOMP, Lasso, duality_gap
-from smalto.coders.encoding import code_rows, mean_cost, prepare
+from smalto.coders.coding import code_rows, mean_cost, prepare
 from smalto.coders.signals import Signals, as_groups, blocks, in_groups
 from smalto.learning import Batch, Continuation, Online
-from smalto.learning.samples import as_sample_set
+from smalto.learning.batches.samples import as_sample_set
 
 CODERS = [JointLasso(0.3), JointOMP(3), JointOMP(eps=0.05)]
 
@@ -111,8 +111,8 @@ def test_whole_groups_are_drawn():
 
 
 def test_huge_groups_are_never_cut(monkeypatch):
-    monkeypatch.setattr("smalto.learning.samples.ROWS_AT_ONCE", 16)
-    monkeypatch.setattr("smalto.coders.encoding.ROWS_AT_ONCE", 16)
+    monkeypatch.setattr("smalto.learning.batches.samples.ROWS_AT_ONCE", 16)
+    monkeypatch.setattr("smalto.coders.coding.ROWS_AT_ONCE", 16)
     monkeypatch.setattr("smalto.coders.certificates._ROWS", 16)
     X, _ = planted(200)
     X = X[:400]

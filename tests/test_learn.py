@@ -18,8 +18,8 @@ from smalto.coders import Lasso
 from smalto.constraints import L2Ball
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
 from smalto.learning import EarlyStopping, Progress
-from smalto.learning.begin import begin
-from smalto.learning.samples import SampleSet
+from smalto.learning.batches.samples import SampleSet
+from smalto.learning.initial import begin
 from smalto.learning.step import step_on
 from smalto.sources import as_source
 
@@ -356,7 +356,7 @@ def test_without_replacement_a_dead_atom_stays_dead():
 
 
 def test_merging_a_duplicate_keeps_what_was_known():
-    from smalto.learning.atoms import replace_atoms
+    from smalto.learning.dictionary.replacement import replace_atoms
 
     X, D = planted(n=300, k=6, m=5)
     D[5] = -D[2]

@@ -13,7 +13,7 @@ from problems import DEGENERATE, DTYPES, dictionary, ordinary, problems
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import L0, OMP, Bridge, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
 from smalto.datasets import random_patches, sample_photo
-from smalto.kernels.lazy_gram import begin_signal, make_block, make_row, squared_norms
+from smalto.kernels.coding.masked_gram import begin_signal, make_block, make_row, squared_norms
 from smalto.learners import SGD, Batch, Online
 
 CODERS = [

@@ -15,8 +15,9 @@ from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.estimators import nmf
 from smalto.estimators.nndsvd import nndsvd
 from smalto.learners import SGD, Batch, Online
-from smalto.learning import alternating, stats
-from smalto.learning.reorder import reorder
+from smalto.learning.alternating import descent
+from smalto.learning.memory import statistics
+from smalto.learning.memory.atom_order import reorder
 
 SETS = [
     None,
@@ -164,10 +165,10 @@ def test_sparse_input_is_never_made_dense(monkeypatch):
 @pytest.mark.parametrize("lam", [0.0, 0.05])
 def test_wide_data_starts_with_few_columns(csr, lam):
     X = planted(n=400, k=3, m=900, noise=0.05)
-    sizes = alternating.stages(3, 900, 400, L2Ball(positive=True))
+    sizes = descent.stages(3, 900, 400, L2Ball(positive=True))
     assert sizes == [(48, 48), (192, 192), (400, 900)] or sizes[-1] == (400, 900)
     assert sizes[0][1] < 900
-    assert all(c == 900 for _, c in alternating.stages(3, 900, 400, Simplex()))
+    assert all(c == 900 for _, c in descent.stages(3, 900, 400, Simplex()))
     model = NMF(3, lam=lam, random_state=0).fit(sparse.csr_array(X) if csr else X)
     codes = model.transform(X)
     C, D = naive.alternate(X, X[:3], 200)
@@ -206,7 +207,7 @@ def test_dense_statistics_are_the_sparse_ones(monkeypatch):
     weights = np.arange(1.0, len(X) + 1)
     models = []
     for share in (0.0, 1.0):
-        monkeypatch.setattr(stats, "DENSE", share)
+        monkeypatch.setattr(statistics, "DENSE", share)
         models.append(NMF(5, random_state=0).partial_fit(X, sample_weight=weights))
     one, other = (model.state_.stats[-1] for model in models)
     assert one.A.any()

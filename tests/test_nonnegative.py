@@ -10,8 +10,8 @@ from scipy.optimize import nnls
 
 from smalto import encode
 from smalto.coders import Lasso
-from smalto.coders import nonnegative as dense
-from smalto.kernels.nonnegative import PANEL, compress, descend
+from smalto.coders import dense_nonnegative as dense
+from smalto.kernels.coding.nonnegative import PANEL, compress, descend
 
 NNLS = Lasso(0.0, positive=True)
 TOLERANCE = {np.float32: 3e-4, np.float64: 1e-9}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from smalto import projections
-from smalto.kernels import elastic_net_ball, fused_lasso, l2_ball
+from smalto.kernels.projecting import elastic_net_ball, fused_lasso_ball, l2_ball
 from smalto.projections import (
     elastic_net_main_form,
     fused_lasso_path,
@@ -508,7 +508,7 @@ def test_total_variation_satisfies_its_optimality_conditions(kind):
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_roads_to_the_ball_agree_on_long_signals(kind, positive):
     rng = np.random.default_rng(14)
-    for m in [700, fused_lasso.LONG + 100]:
+    for m in [700, fused_lasso_ball.LONG + 100]:
         v = SIGNALS[kind](rng, m)
         for gamma1, gamma2 in [(0.1, 0.1), (0.01, 2.0), (1.0, 0.1), (0.0, 0.5)]:
             found = [
@@ -616,7 +616,7 @@ def test_kernels_project_one_atom_in_place(dtype):
     rng = np.random.default_rng(17)
     for m in [1, 7, 64]:
         narrow = np.empty(elastic_net_ball.work_size(m), dtype)
-        wide = np.empty((fused_lasso.WORK_ROWS, m + 1))
+        wide = np.empty((fused_lasso_ball.WORK_ROWS, m + 1))
         for positive in [False, True]:
             v = 3 * rng.standard_normal(m).astype(dtype)
             atom = v.copy()
@@ -626,9 +626,9 @@ def test_kernels_project_one_atom_in_place(dtype):
             assert gauge == pytest.approx(naive.left_side(atom, 1.5), rel=1e-12)
             assert gauge <= 1 + rough(dtype, 32)
             atom = v.copy()
-            fused_lasso.project_fused_lasso(atom, 0.2, 0.3, positive, wide)
+            fused_lasso_ball.project_fused_lasso(atom, 0.2, 0.3, positive, wide)
             assert np.array_equal(atom, project_fused_lasso_ball(v, 0.2, 0.3, positive=positive))
-            gauge = fused_lasso.fused_lasso_gauge(atom, 0.2, 0.3, positive)
+            gauge = fused_lasso_ball.fused_lasso_gauge(atom, 0.2, 0.3, positive)
             assert gauge == pytest.approx(naive.left_side(atom, 0.2, 0.3), rel=1e-12)
             assert gauge <= 1 + rough(dtype, 32)
             atom = v.copy()
@@ -640,11 +640,11 @@ def test_kernels_project_one_atom_in_place(dtype):
                 if gamma == 0.0:
                     np.testing.assert_allclose(net, atom, atol=rough(dtype))
                 fused = v.copy()
-                fused_lasso.project_fused_lasso(fused, gamma, 0.0, positive, wide)
+                fused_lasso_ball.project_fused_lasso(fused, gamma, 0.0, positive, wide)
                 np.testing.assert_allclose(fused, net, atol=rough(dtype))
         bad = np.full(m, -1, dtype)
         assert elastic_net_ball.elastic_net_gauge(bad, 1.5, True) == np.inf
-        assert fused_lasso.fused_lasso_gauge(bad, 0.2, 0.3, True) == np.inf
+        assert fused_lasso_ball.fused_lasso_gauge(bad, 0.2, 0.3, True) == np.inf
 
 
 def test_spams_agrees_where_it_is_right():

@@ -13,7 +13,7 @@ from smalto.coders import Lasso, Ridge
 from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball
 from smalto.estimators.variance import adjusted_variances, principal_components, score_moments
 from smalto.learners import SGD, Batch, Online
-from smalto.learning.stats import Stats
+from smalto.learning.memory.statistics import Stats
 
 DTYPES = [np.float32, np.float64]
 BLOCKS = np.kron(np.eye(4), np.ones(5))  # four groups of five features

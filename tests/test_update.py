@@ -12,11 +12,11 @@ from smalto import encode, learn
 from smalto.coders import Lasso
 from smalto.coders.base import Codes
 from smalto.constraints import L2Ball
-from smalto.kernels.statistics import fit_of_rows
+from smalto.kernels.learning.sums import fit_of_rows
 from smalto.learners import SGD
-from smalto.learning.codes import CodeStore
-from smalto.learning.stats import Contribution, Stats
-from smalto.learning.update import gradient_step, sweep
+from smalto.learning.dictionary.sweep import gradient_step, sweep
+from smalto.learning.memory.code_store import CodeStore
+from smalto.learning.memory.statistics import Contribution, Stats
 
 
 def random_codes(rng, n, k, density=0.2, dtype=np.float64):

@@ -50,12 +50,12 @@ def measure(name: str) -> Costs:
     from benchmarks.peers.common import load
     from smalto import learn
     from smalto.coders import Lasso
-    from smalto.coders.encoding import prepare
+    from smalto.coders.coding import prepare
     from smalto.coders.signals import Signals
     from smalto.learners import Online
-    from smalto.learning.parts import code_samples
-    from smalto.learning.samples import Samples
-    from smalto.learning.update import sweep
+    from smalto.learning.batches.samples import Samples
+    from smalto.learning.dictionary.sweep import sweep
+    from smalto.learning.memory.contributions import code_samples
     from smalto.threads import single_threaded_blas
 
     problem = load(name, 20_000, 1000)

@@ -8,7 +8,8 @@ from typing import Any, Protocol, Self, TypeGuard, runtime_checkable
 import numpy as np
 
 from smalto.checks import Array, Role, check_number, check_role
-from smalto.kernels import elastic_net_ball, fused_lasso, l2_ball, sweep
+from smalto.kernels.learning import block_sweep
+from smalto.kernels.projecting import elastic_net_ball, fused_lasso_ball, l2_ball
 
 
 @runtime_checkable
@@ -27,7 +28,7 @@ class Compiled(Protocol, metaclass=Role):
     """A constraint whose walk through a block of atoms is compiled."""
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
-        """Update the atoms of a block: see `smalto.kernels.sweep`."""
+        """Update the atoms of a block: see `smalto.kernels.learning.block_sweep`."""
 
 
 @runtime_checkable
@@ -71,7 +72,7 @@ class L2Ball:
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
         """Update the atoms of a block."""
         atom = np.empty(D.shape[1], D.dtype)
-        return float(sweep.sweep_l2(D, R, A, first, smallest, atom, bool(self.positive)))
+        return float(block_sweep.sweep_l2(D, R, A, first, smallest, atom, bool(self.positive)))
 
     def divided(self, rest: Array) -> tuple[float, L2Ball]:
         """A ball of the radius that is left."""
@@ -120,7 +121,9 @@ class ElasticNetBall:
         atom = np.empty(D.shape[1], D.dtype)
         work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
         gamma, positive = _known(self.gamma), bool(self.positive)
-        return float(sweep.sweep_elastic_net(D, R, A, first, smallest, atom, gamma, positive, work))
+        return float(
+            block_sweep.sweep_elastic_net(D, R, A, first, smallest, atom, gamma, positive, work)
+        )
 
     def divided(self, rest: Array) -> tuple[float, ElasticNetBall]:
         """``‖d‖₂² + gamma ‖d‖₁ ≤ r²`` is r times this set with gamma / r in place of gamma."""
@@ -180,21 +183,21 @@ class FusedLassoBall:
 
     def project(self, atom: Array) -> None:
         """``argmin_u ½‖u − atom‖²`` over the set, in place; true zeros."""
-        work = np.empty((fused_lasso.WORK_ROWS, len(atom) + 1))
+        work = np.empty((fused_lasso_ball.WORK_ROWS, len(atom) + 1))
         gammas = _known(self.gamma1), float(self.gamma2)
-        fused_lasso.project_fused_lasso(atom, *gammas, bool(self.positive), work)
+        fused_lasso_ball.project_fused_lasso(atom, *gammas, bool(self.positive), work)
 
     def gauge(self, atom: Array) -> float:
         """The left side of the constraint, infinite where negative entries may not be."""
         gammas = _known(self.gamma1), float(self.gamma2)
-        return float(fused_lasso.fused_lasso_gauge(atom, *gammas, bool(self.positive)))
+        return float(fused_lasso_ball.fused_lasso_gauge(atom, *gammas, bool(self.positive)))
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
         """Update the atoms of a block."""
         atom = np.empty(D.shape[1], D.dtype)
-        work = np.empty((fused_lasso.WORK_ROWS, D.shape[1] + 1))
+        work = np.empty((fused_lasso_ball.WORK_ROWS, D.shape[1] + 1))
         settings = _known(self.gamma1), float(self.gamma2), bool(self.positive)
-        return float(sweep.sweep_fused_lasso(D, R, A, first, smallest, atom, *settings, work))
+        return float(block_sweep.sweep_fused_lasso(D, R, A, first, smallest, atom, *settings, work))
 
     def begun(self, D: Array) -> Self:
         """This set with a first gamma1, where a density is wanted."""
@@ -235,7 +238,7 @@ class Simplex:
         """Update the atoms of a block."""
         atom = np.empty(D.shape[1], D.dtype)
         work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
-        return float(sweep.sweep_simplex(D, R, A, first, smallest, atom, work))
+        return float(block_sweep.sweep_simplex(D, R, A, first, smallest, atom, work))
 
     def divided(self, rest: Array) -> tuple[float, Simplex]:
         """A simplex of the sum that is left."""

@@ -17,9 +17,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from smalto.checks import Array, check_finite, check_number, float_dtype
-from smalto.kernels import elastic_net_ball as thresholds
-from smalto.kernels import fused_lasso, l2_ball
-from smalto.kernels import fused_lasso_path as paths
+from smalto.kernels.projecting import elastic_net_ball as thresholds
+from smalto.kernels.projecting import fused_lasso_ball, l2_ball
+from smalto.kernels.projecting import fused_lasso_path as paths
 from smalto.threads import resolve_threads, run_tasks
 
 __all__ = [
@@ -247,7 +247,7 @@ def project_fused_lasso_ball(
             return _write_zeros(rows, out)
         work, extra = _fused_lasso_work(rows.shape[1], road)
         if road is None:
-            return bool(fused_lasso.project_rows(rows, out, *weights, work))
+            return bool(fused_lasso_ball.project_rows(rows, out, *weights, work))
         return bool(paths.project_rows_by_path(rows, out, *weights, road, work, *extra))
 
     return _on_rows("v", v, solve, n_threads)
@@ -294,7 +294,7 @@ def fused_lasso_signal(
     def solve(rows: Array, out: Array) -> bool:
         work, extra = _fused_lasso_work(rows.shape[1], road)
         if road is None:
-            return bool(fused_lasso.signal_rows(rows, out, *weights, work))
+            return bool(fused_lasso_ball.signal_rows(rows, out, *weights, work))
         return bool(paths.signal_rows_by_path(rows, out, *weights, road, work, *extra))
 
     return _on_rows("b", b, solve, n_threads)
@@ -467,7 +467,7 @@ def _write_zeros(rows: Array, out: Array) -> bool:
 
 def _fused_lasso_work(m: int, road: int | None) -> tuple[Array, tuple[Array, ...]]:
     """Workspaces of the fused-lasso kernels for signals of length m."""
-    work = np.empty((fused_lasso.WORK_ROWS, m + 1))
+    work = np.empty((fused_lasso_ball.WORK_ROWS, m + 1))
     if road is None:
         return work, ()
     return work, (

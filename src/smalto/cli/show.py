@@ -103,7 +103,7 @@ def info(model: Annotated[Path, typer.Argument(help="A model, or a checkpoint of
 def _load(path: Path) -> tuple[Any, Any]:
     """The model in a file, and the state if it is a checkpoint."""
     from smalto import Model, State
-    from smalto.learning.files import read_file
+    from smalto.learning.files.container import read_file
 
     if not path.exists():
         fail(f"there is no file {path}")

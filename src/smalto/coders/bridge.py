@@ -11,7 +11,7 @@ from scipy import sparse
 from smalto.checks import Array, Rows, check_integer, check_number
 from smalto.coders.base import Chunk, Coder, Codes, Solver
 from smalto.coders.lasso import Lasso, default_lam
-from smalto.coders.own_gram import with_weights
+from smalto.coders.masked_gram import with_weights
 
 
 @dataclass(frozen=True)

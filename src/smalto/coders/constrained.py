@@ -12,13 +12,13 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Chunk, Codes, Residuals, Solver, with_room
-from smalto.coders.own_gram import from_own_units, in_own_units, lazy_gram, whole_gram
+from smalto.coders.masked_gram import from_own_units, in_own_units, lazy_gram, whole_gram
 from smalto.coders.per_signal import Setting, as_setting, check_length, of_rows
 from smalto.kernels import aligned
-from smalto.kernels.active import make_active_set
-from smalto.kernels.constrained import LEFT, NO_ROOM, constrained_rows
-from smalto.kernels.lars import AT_ERROR, AT_RADIUS, DEPENDENT, lars_rows
-from smalto.kernels.lasso import DEPENDENT_32, elastic_net_of_rows
+from smalto.kernels.coding.active_set import make_active_set
+from smalto.kernels.coding.constrained import LEFT, NO_ROOM, constrained_rows
+from smalto.kernels.coding.lars import AT_ERROR, AT_RADIUS, DEPENDENT, lars_rows
+from smalto.kernels.coding.lasso import DEPENDENT_32, elastic_net_of_rows
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Residuals, Solver
-from smalto.coders.nested import Nested, as_atom_lists, as_group_weights, check_settings
+from smalto.coders.grouped import Nested, as_atom_lists, as_group_weights, check_settings
 
 
 @dataclass(frozen=True)

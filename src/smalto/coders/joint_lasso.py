@@ -13,10 +13,10 @@ from smalto.checks import Array, check_number
 from smalto.coders.base import Chunk, Codes, Residuals, Solver, with_room
 from smalto.coders.joint_omp import JointOMP, all_together
 from smalto.kernels import aligned
-from smalto.kernels.active import LANES
-from smalto.kernels.groups import padded, sum_of_norms
-from smalto.kernels.joint_lasso import joint_lasso_groups
-from smalto.kernels.joint_newton import SPARE
+from smalto.kernels.coding.active_set import LANES
+from smalto.kernels.coding.joint_lasso import joint_lasso_groups
+from smalto.kernels.coding.joint_newton import SPARE
+from smalto.kernels.coding.joint_tables import padded, sum_of_norms
 
 _GAP = {4: 1e-6, 8: 1e-10}  # relative, by the size of a number
 

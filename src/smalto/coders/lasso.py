@@ -11,18 +11,18 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
 from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver, with_room
-from smalto.coders.nonnegative import inverse, solve_dense
-from smalto.coders.own_gram import (
+from smalto.coders.dense_nonnegative import inverse, solve_dense
+from smalto.coders.lasso_paths import lam_for_nonzeros
+from smalto.coders.masked_gram import (
     from_own_units,
     in_own_units,
     lazy_gram,
     start_in_own_units,
     with_weights,
 )
-from smalto.coders.path import lam_for_nonzeros
 from smalto.kernels import aligned
-from smalto.kernels.active import make_active_set
-from smalto.kernels.lasso import elastic_net_of_rows, lasso_rows
+from smalto.kernels.coding.active_set import make_active_set
+from smalto.kernels.coding.lasso import elastic_net_of_rows, lasso_rows
 
 _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 

@@ -11,11 +11,11 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
 from smalto.coders.base import Chunk, Codes, Solver, check_squares, with_room
-from smalto.coders.own_gram import in_float32, lazy_gram
+from smalto.coders.masked_gram import in_float32, lazy_gram
 from smalto.coders.per_signal import as_setting, check_length, of_rows
 from smalto.kernels import aligned
-from smalto.kernels.active import make_active_set
-from smalto.kernels.omp import make_state, omp_rows
+from smalto.kernels.coding.active_set import make_active_set
+from smalto.kernels.coding.omp import make_state, omp_rows
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Residuals, Solver
-from smalto.coders.nested import (
+from smalto.coders.grouped import (
     Groups,
     Nested,
     as_atom_lists,

@@ -18,9 +18,9 @@ from distributed import Client, LocalCluster, default_client
 
 from smalto.checks import Array, check_integer, float_dtype
 from smalto.coders.base import Coder
-from smalto.coders.encoding import encode as encode_rows
+from smalto.coders.coding import encode as encode_rows
 from smalto.distributed.blocks import Blocks, ClusterSource
-from smalto.distributed.feed import ClusterData
+from smalto.distributed.worker_batches import ClusterData
 from smalto.learning.loop import Result
 from smalto.learning.loop import learn as learn_from
 from smalto.threads import available_cores

@@ -22,19 +22,18 @@ from smalto.checks import (
     float_dtype,
 )
 from smalto.coders.base import Coder, fixed
-from smalto.coders.encoding import encode_signals, mean_cost
+from smalto.coders.coding import encode_signals, mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint
 from smalto.estimators.base import all_or_nothing
-from smalto.learning.begin import begin
-from smalto.learning.continuation import Continuation
-from smalto.learning.learner import Learner
+from smalto.learning.batches.samples import as_sample_set
+from smalto.learning.initial import begin
+from smalto.learning.learners.base import Learner
+from smalto.learning.learners.online import Online
 from smalto.learning.loop import Callback, check_callbacks, learn
-from smalto.learning.online import Online
-from smalto.learning.replacement import Replacement
-from smalto.learning.samples import as_sample_set
-from smalto.learning.state import Record, State
+from smalto.learning.memory.state import Record, State
+from smalto.learning.options import Continuation, Replacement
 from smalto.learning.step import step_on
 from smalto.sources import as_source, is_dask, lies_elsewhere
 from smalto.threads import resolve_threads, single_threaded_blas

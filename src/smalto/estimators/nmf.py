@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples
 
 from smalto.checks import Rows, as_rows, check_finite, check_number
 from smalto.coders.base import Coder, check_coder
-from smalto.coders.encoding import ROWS_AT_ONCE, code_rows, mean_cost, prepare
+from smalto.coders.coding import ROWS_AT_ONCE, code_rows, mean_cost, prepare
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_mask, as_signals, blocks, in_groups
 from smalto.constraints import (
@@ -27,18 +27,18 @@ from smalto.constraints import (
 from smalto.estimators.base import all_or_nothing
 from smalto.estimators.dictionary_learning import DictionaryLearning, takes_a_stream
 from smalto.estimators.nndsvd import nndsvd
-from smalto.learning.alternating import alternate, stages
-from smalto.learning.begin import as_seed, begin, sample_size
-from smalto.learning.feed import as_data
-from smalto.learning.halves import is_free
+from smalto.learning.alternating.blocks import is_free
+from smalto.learning.alternating.descent import alternate, stages
+from smalto.learning.batches.feeds import as_data
+from smalto.learning.initial import as_seed, begin, sample_size
 from smalto.learning.interrupts import deferred_interrupt
-from smalto.learning.learner import Learner
-from smalto.learning.limits import Limits, schedule
+from smalto.learning.learners.base import Learner
+from smalto.learning.learners.online import Online
 from smalto.learning.loop import Callback, check_validation, close_all, finish_all, learn
-from smalto.learning.online import Online
-from smalto.learning.reorder import by_energy, reorder
-from smalto.learning.replacement import Replacement
-from smalto.learning.state import Record, State
+from smalto.learning.memory.atom_order import by_energy, reorder
+from smalto.learning.memory.state import Record, State
+from smalto.learning.options import Replacement
+from smalto.learning.stopping import Limits, schedule
 from smalto.threads import resolve_threads, single_threaded_blas
 
 EPOCHS = 200

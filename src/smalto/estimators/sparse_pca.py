@@ -24,12 +24,11 @@ from smalto.estimators.variance import (
     rows_of,
     score_moments,
 )
-from smalto.learning.continuation import Continuation
-from smalto.learning.learner import Learner
+from smalto.learning.learners.base import Learner
+from smalto.learning.learners.online import Online
 from smalto.learning.loop import Callback
-from smalto.learning.online import Online
-from smalto.learning.replacement import Replacement
-from smalto.learning.state import Record, State
+from smalto.learning.memory.state import Record, State
+from smalto.learning.options import Continuation, Replacement
 from smalto.sources import Source, is_dask, lies_elsewhere
 from smalto.sources.base import Ordered, Warming
 from smalto.sources.order import RowOrder

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.encoding import ROWS_AT_ONCE
+from smalto.coders.coding import ROWS_AT_ONCE
 from smalto.sources import Source, Stream, as_source
 
 

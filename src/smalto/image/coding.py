@@ -8,11 +8,11 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.base import Coder, Codes
-from smalto.coders.encoding import code_rows, prepare
+from smalto.coders.coding import code_rows, prepare
 from smalto.coders.signals import Signals
 from smalto.image.overlap import PatchAverage
 from smalto.image.stack import Stack
-from smalto.kernels.patches import decode, gather
+from smalto.kernels.image.patch_gathering import decode, gather
 from smalto.threads import run_tasks, single_threaded_blas
 
 _AT_ONCE = 1 << 13  # patches held at a time, about

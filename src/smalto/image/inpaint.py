@@ -10,7 +10,7 @@ import numpy as np
 from smalto.checks import Array, as_dictionary, check_integer, check_number
 from smalto.coders import Lasso
 from smalto.coders.base import Coder
-from smalto.coders.encoding import code_rows, prepare
+from smalto.coders.coding import code_rows, prepare
 from smalto.coders.signals import Signals
 from smalto.image.atoms import constant_atoms, cosine_atoms
 from smalto.image.coding import compose
@@ -20,7 +20,7 @@ from smalto.image.patches import NoPatchError, PatchSource
 from smalto.image.pictures import as_mask, check_fits, check_size
 from smalto.image.smooth import smooth_part
 from smalto.image.stack import Stack
-from smalto.kernels.patches import count_missing, gather_known
+from smalto.kernels.image.patch_gathering import count_missing, gather_known
 from smalto.learning import Callback, Online, learn
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders import JointOMP
-from smalto.coders.encoding import code_rows, prepare
+from smalto.coders.coding import code_rows, prepare
 from smalto.coders.signals import Signals
 from smalto.image.coding import Grid, compose, cut
 from smalto.image.overlap import PatchAverage
 from smalto.image.stack import Stack
-from smalto.kernels.matching import nearest_alike
+from smalto.kernels.image.patch_matching import nearest_alike
 from smalto.threads import run_tasks, single_threaded_blas
 
 STEP = 4  # groups are formed around every so many patches, in rows and columns

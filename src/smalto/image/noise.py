@@ -9,7 +9,7 @@ import numpy as np
 from smalto.checks import Array
 from smalto.image.frames import as_frame
 from smalto.image.stack import Stack
-from smalto.kernels.patches import gather
+from smalto.kernels.image.patch_gathering import gather
 from smalto.sources import Order
 from smalto.threads import single_threaded_blas
 

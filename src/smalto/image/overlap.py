@@ -9,7 +9,7 @@ import numpy as np
 
 from smalto.checks import Array, check_finite, check_integer, float_dtype
 from smalto.image.pictures import check_fits, check_size
-from smalto.kernels.patches import put
+from smalto.kernels.image.patch_gathering import put
 
 _ROWS = 1 << 14  # patches checked at a time
 

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from smalto.checks import Array, check_number
 from smalto.image.pictures import check_pixels_finite, check_size
 from smalto.image.stack import Stack, as_masks, as_stacks
-from smalto.kernels.patches import (
+from smalto.kernels.image.patch_gathering import (
     CONTRAST,
     HIGH,
     LOW,

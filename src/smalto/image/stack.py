@@ -9,7 +9,7 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.image.pictures import as_mask, as_pictures, check_colour, check_fits, grey_of, scale_of
-from smalto.kernels.patches import measure
+from smalto.kernels.image.patch_gathering import measure
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from smalto.image.patches import NoPatchError, PatchSource
 from smalto.image.pictures import check_fits, check_size, check_stride
 from smalto.image.stack import Stack
 from smalto.learning import Online, State
-from smalto.learning.begin import as_seed, begin
-from smalto.learning.samples import as_sample_set
+from smalto.learning.batches.samples import as_sample_set
+from smalto.learning.initial import as_seed, begin
 from smalto.learning.step import step_on
 from smalto.sources import Order
 from smalto.threads import resolve_threads, single_threaded_blas

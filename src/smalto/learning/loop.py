@@ -18,18 +18,17 @@ from smalto.checks import (
     check_kind,
 )
 from smalto.coders.base import Coder, Joint, Matching, check_coder, fixed
-from smalto.coders.encoding import mean_cost
+from smalto.coders.coding import mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups
 from smalto.constraints import Adaptive, Constraint, density
-from smalto.learning.begin import begin, sample_size
-from smalto.learning.continuation import Continuation
-from smalto.learning.feed import Data, Drawn, Feed, MidStep, as_data
+from smalto.learning.batches.feeds import Data, Drawn, Feed, MidStep, as_data
+from smalto.learning.initial import begin, sample_size
 from smalto.learning.interrupts import deferred_interrupt
-from smalto.learning.learner import Learner, check_learner
-from smalto.learning.limits import Limits, schedule
-from smalto.learning.replacement import Replacement
-from smalto.learning.state import Record, State, as_state, check_state
+from smalto.learning.learners.base import Learner, check_learner
+from smalto.learning.memory.state import Record, State, as_state, check_state
+from smalto.learning.options import Continuation, Replacement
+from smalto.learning.stopping import Limits, schedule
 from smalto.threads import resolve_threads, single_threaded_blas
 
 Callback: TypeAlias = Callable[[State, Record], "bool | None"]

@@ -9,15 +9,14 @@ import numpy as np
 
 from smalto.checks import Array, check_integer, check_kind, float_dtype
 from smalto.coders.base import Coder, fixed
-from smalto.coders.encoding import encode
+from smalto.coders.coding import encode
 from smalto.constraints import Constraint
-from smalto.learning.begin import begin
-from smalto.learning.continuation import Continuation
-from smalto.learning.learner import Learner, check_learner
-from smalto.learning.online import Online
-from smalto.learning.replacement import Replacement
-from smalto.learning.samples import SampleSet
-from smalto.learning.state import Record, State, as_state
+from smalto.learning.batches.samples import SampleSet
+from smalto.learning.initial import begin
+from smalto.learning.learners.base import Learner, check_learner
+from smalto.learning.learners.online import Online
+from smalto.learning.memory.state import Record, State, as_state
+from smalto.learning.options import Continuation, Replacement
 from smalto.learning.step import step_on
 from smalto.sources import ArraySource
 from smalto.threads import resolve_threads, single_threaded_blas

@@ -10,16 +10,15 @@ from dataclasses import replace
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, resolved
-from smalto.coders.encoding import prepare
+from smalto.coders.coding import prepare
 from smalto.constraints import Adaptive, density
-from smalto.learning.atoms import remember_worst, replace_atoms
-from smalto.learning.continuation import Continuation
-from smalto.learning.features import Viewing
+from smalto.learning.batches.samples import Samples
+from smalto.learning.dictionary.feature_sweep import Viewing
+from smalto.learning.dictionary.replacement import remember_worst, replace_atoms
 from smalto.learning.interrupts import deferred_interrupt
-from smalto.learning.parts import Addition, Part, code_samples, warn_of_zeros
-from smalto.learning.replacement import Replacement
-from smalto.learning.samples import Samples
-from smalto.learning.state import Record, State
+from smalto.learning.memory.contributions import Addition, Part, code_samples, warn_of_zeros
+from smalto.learning.memory.state import Record, State
+from smalto.learning.options import Continuation, Replacement
 from smalto.threads import single_threaded_blas
 
 ADAPT_EVERY = 64  # samples between two moves of a set that adapts to a wanted density

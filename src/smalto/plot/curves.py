@@ -15,8 +15,8 @@ from smalto.plot.figures import new_axes, tidy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from smalto.coders.path import Path
-    from smalto.learning.state import Record
+    from smalto.coders.lasso_paths import Path
+    from smalto.learning.memory.state import Record
 
 _NAMES = {
     "seconds": "seconds",

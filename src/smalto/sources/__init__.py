@@ -1,9 +1,9 @@
 """Sources of samples: arrays, files and streams, in an order that is random but reproducible."""
 
-from smalto.sources.arrays import ArraySource
 from smalto.sources.base import Ordered, Source, Warming
 from smalto.sources.chunked import ChunkedSource
 from smalto.sources.convert import as_set, as_source, is_dask, lies_elsewhere
+from smalto.sources.in_memory import ArraySource
 from smalto.sources.order import ChunkOrder, Order, RowOrder
 from smalto.sources.read_ahead import ReadAhead
 from smalto.sources.stream import Stream

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from smalto.checks import Array
-from smalto.kernels.order import permute
+from smalto.kernels.permutation import permute
 
 
 class RowOrder(Protocol):

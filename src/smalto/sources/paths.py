@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from smalto.sources.arraylike import from_memmap, from_sliceable
-from smalto.sources.arrays import ArraySource
 from smalto.sources.base import Source
+from smalto.sources.in_memory import ArraySource
+from smalto.sources.sliceable import from_memmap, from_sliceable
 from smalto.sources.tables import from_parquet, from_table
 
 

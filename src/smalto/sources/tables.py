@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
-from smalto.sources.arrays import check_not_empty
 from smalto.sources.chunked import ChunkedSource
+from smalto.sources.in_memory import check_not_empty
 
 
 def from_table(table: Any, buffer_rows: int | None = None) -> ChunkedSource:

@@ -1,0 +1,106 @@
+"""Exact non-negative codes with few zeros.
+
+The active set of a dense code is nearly everything, and its factor costs k³. The dual of
+``min_α ½ αGαᵀ − qαᵀ, α ≥ 0`` is the same kind of problem: with H = G⁻¹ and u = qH it is
+``min_μ ½ μHμᵀ + uμᵀ, μ ≥ 0``, then α = u + μH, and μ is nonzero only where α is zero. So a
+few sweeps of coordinate descent guess which entries are zero, and the active-set kernel of the
+lasso, run on the dual, makes that exact. Where the guess has many zeros, or rounding spoils the
+answer, the kernel runs on the problem itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from scipy import linalg
+
+from smalto.checks import Array
+from smalto.coders.base import Chunk, Codes
+from smalto.kernels.coding.nonnegative import PANEL, compress, descend
+
+SWEEPS = 12
+WIDEST = 256  # atoms: above this, sweeps over all of them cost more than they save
+REFINEMENTS = 2  # of the dual, against what rounding does to an inverse
+ROUNDING = 256.0  # by so many units in the last place of the largest correlation may it be missed
+_CONDITION = 1e-10  # reciprocal; atoms more alike than this have no dual worth solving
+
+# The active-set method for α ≥ 0 and λ = 0: codes from a Gram matrix and a chunk.
+ActiveSet: TypeAlias = Callable[[Array, Chunk], Codes]
+
+
+def inverse(G: Array) -> Array | None:
+    """``G⁻¹`` in float64 over the atoms that are not zero, zero elsewhere; None if singular."""
+    used = np.flatnonzero(G.diagonal() > 0)
+    if not used.size or len(G) > WIDEST:
+        return None
+    part = G[np.ix_(used, used)].astype(np.float64)
+    scale = 1.0 / np.sqrt(part.diagonal())
+    values, vectors = linalg.eigh(part * np.outer(scale, scale), check_finite=False)
+    limit = _CONDITION if G.dtype == np.float64 else 1e-7
+    if not values[0] > limit * values[-1]:
+        return None
+    vectors *= scale[:, None]
+    H = np.zeros(G.shape)
+    H[np.ix_(used, used)] = (vectors / values) @ vectors.T
+    return H
+
+
+def solve_dense(G: Array, H: Array, chunk: Chunk, active_set: ActiveSet) -> Codes:
+    """``argmin_α ½ αGαᵀ − qαᵀ`` over α ≥ 0 for the signals of a chunk; H is G's inverse."""
+    Q, start = chunk.Q, chunk.start
+    n, width = Q.shape
+    C = np.zeros((width, n), G.dtype)
+    if start is not None:
+        C += start.as_csr(width).toarray().T
+    q, c = np.empty((2, width * PANEL), G.dtype)
+    columns = np.ascontiguousarray(Q.T)
+    descend(G, columns, G.dtype.type(0.0), SWEEPS, C, 0, n, q, c)
+    chunk.rounds[:] = SWEEPS
+    used = G.diagonal() > 0
+    is_dense = 2 * np.count_nonzero(C, axis=0) > np.count_nonzero(used)
+    codes = np.ascontiguousarray(C.T)
+    many = np.flatnonzero(is_dense)
+    few = np.flatnonzero(~is_dense)
+    if many.size:
+        scale = np.abs(Q[many]).max(axis=1, initial=0.0).astype(np.float64)
+        allowed = ROUNDING * float(np.finfo(Q.dtype).eps) * scale
+        codes[many], failed = _solve_dual(G, H, chunk.take(many), codes[many], allowed, active_set)
+        few = np.sort(np.concatenate([few, many[failed]]))
+    if few.size:
+        rest = chunk.take(few)._replace(start=compressed(codes[few]))
+        codes[few] = active_set(G, rest).as_csr(width).toarray()
+    return compressed(codes)
+
+
+def _solve_dual(
+    G: Array, H: Array, chunk: Chunk, codes: Array, allowed: Array, active_set: ActiveSet
+) -> tuple[Array, Array]:
+    """Codes by way of their zeros, and which of them rounding has kept from the optimum."""
+    used = G.diagonal() > 0
+    wide = chunk.Q.astype(np.float64)
+    wide[:, ~used] = 0.0
+    u = wide @ H
+    G = G.astype(np.float64, copy=False)
+    mu = np.where((codes <= 0) & used, codes @ G - wide, 0.0)
+    for _ in range(REFINEMENTS + 1):
+        dual = chunk._replace(Q=-u, start=compressed(mu))
+        mu = active_set(H, dual).as_csr(len(H)).toarray()
+        exact = u + mu @ H
+        exact[(mu > 0) | (exact < 0)] = 0.0
+        residual = wide - exact @ G
+        missed = np.where(exact > 0, np.abs(residual), residual).max(axis=1, initial=0.0)
+        if not np.any(missed > allowed):
+            break
+        # What is wrong with the inverse is put into u: the next error is of second order.
+        u += (residual + mu) @ H
+    return exact, missed > allowed
+
+
+def compressed(codes: Array) -> Codes:
+    """The positive entries of dense codes."""
+    indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(codes > 0, axis=1))])
+    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], codes.dtype)
+    compress(np.ascontiguousarray(codes), indices, values)
+    return Codes(indptr, indices, values)

@@ -1,0 +1,199 @@
+"""The exact regularisation path of a signal, and what can be read off it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows, as_dictionary, check_finite, check_number
+from smalto.coders.base import PADDING
+from smalto.kernels.coding.active_set import make_active_set
+from smalto.kernels.coding.lars import DONE, MANY_STEPS, lars_path
+from smalto.threads import run_tasks
+
+CALIBRATION_ROWS = 512  # signals whose paths decide lam for a wanted number of nonzeros
+
+
+@dataclass(frozen=True)
+class Path:
+    """The solutions of a lasso for every lam: piecewise linear between its kinks.
+
+    Attributes
+    ----------
+    lams : array (p,)
+        The values of lam at the kinks, decreasing; above the first the code is zero.
+    codes : csr_array (p, k)
+        The code at each kink.
+    """
+
+    lams: Array
+    codes: Any
+
+    def at(self, lam: float) -> Array:
+        """The code (k,) at ``lam``, exact between kinks; lam must not lie below the path's end."""
+        lam = check_number("lam", lam, low=0)
+        last = float(self.lams[-1])
+        if lam < last:
+            message = f"the path ends at lam={last:.3g}, so there is nothing at lam={lam:.3g}"
+            raise ValueError(message)
+        after = int(np.searchsorted(-self.lams, -lam))  # the first kink with lams <= lam
+        code = self.codes[[after]].toarray()[0]
+        if after == 0 or self.lams[after] == lam:
+            return code if self.lams[after] == lam else np.zeros_like(code)
+        before = self.codes[[after - 1]].toarray()[0]
+        share = (self.lams[after - 1] - lam) / (self.lams[after - 1] - self.lams[after])
+        return np.asarray((1.0 - share) * before + share * code)
+
+    @property
+    def nonzeros(self) -> Array:
+        """How many nonzeros the code has at each kink."""
+        return np.diff(self.codes.indptr)
+
+
+def lasso_path(
+    x: Any, D: Any, *, ridge: float = 0.0, positive: bool = False, lam_end: float = 0.0
+) -> Path:
+    """All solutions of ``min_α ½‖x − αD‖² + lam ‖α‖₁ + ridge/2 ‖α‖²``, for every lam.
+
+    The LARS-Lasso homotopy (Section 3.2 of the paper) with a Cholesky factor: exact kinks,
+    atoms that join and leave, in float64.
+
+    Parameters
+    ----------
+    x : array (m,)
+        A signal.
+    D : array (k, m)
+        Dictionary: one atom per row.
+    ridge : float, default 0
+        Weight of the squared norm of the code (elastic net).
+    positive : bool, default False
+        Demand α ≥ 0.
+    lam_end : float, default 0
+        Where to stop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import lasso_path
+    >>> path = lasso_path(np.array([3.0, 1.0]), np.eye(2))
+    >>> path.lams
+    array([3., 1., 0.])
+    >>> path.at(2.0)
+    array([1., 0.])
+    """
+    x = np.asarray(x)
+    if x.ndim != 1:
+        message = f"x must be one signal (m,), got shape {x.shape}"
+        raise ValueError(message)
+    check_finite("x", x)
+    D = as_dictionary(D, len(x), np.dtype(np.float64))
+    ridge = check_number("ridge", ridge, low=0)
+    lam_end = check_number("lam_end", lam_end, low=0)
+    G, width = _padded_gram(D, ridge)
+    q = np.zeros(width)
+    q[: len(D)] = D @ x.astype(np.float64)
+    k, scale = len(D), float(np.abs(q).max())
+    shaken = q
+    for attempt in range(4):
+        lams, indptr, indices, values = _follow(G, shaken, k, lam_end, positive, k + 1)
+        codes = sparse.csr_array((values, indices, indptr), shape=(len(lams), k))
+        if _is_path(lams, codes.toarray(), G.reshape(width, width)[:k, :k], q[:k], scale, positive):
+            break
+        # Atoms that reach the bound at once can lead astray; shaken a little, they do not.
+        noise = np.random.default_rng(attempt).standard_normal(k)
+        shaken = q.copy()
+        shaken[:k] += 10.0 ** (attempt - 11) * scale * noise * (q[:k] != 0)
+    codes.sort_indices()
+    return Path(lams, codes)
+
+
+def _is_path(lams: Array, codes: Array, G: Array, q: Array, scale: float, positive: bool) -> bool:
+    """Whether the optimality conditions hold at every kink."""
+    c = q - codes @ G
+    bound = lams[:, None]
+    off = (c if positive else np.abs(c)) - bound
+    on = np.abs(c - bound * np.sign(codes))
+    tiny = 1e-8 * (scale + np.abs(codes).sum(axis=1, keepdims=True) * np.abs(G).max())
+    return bool(np.all(np.where(np.abs(codes) > tiny, on, off) <= tiny))
+
+
+def lam_for_nonzeros(
+    X: Rows, D: Array, nonzeros: float, ridge: float, positive: bool, n_threads: int
+) -> float | None:
+    """The lam at which codes of X over D have ``nonzeros`` nonzeros on average.
+
+    The number of nonzeros of a signal is a step function of lam, known from its path; this
+    is where the mean over (a sample of) the rows first reaches the wanted number, in the
+    middle between two steps. None if no row is correlated with any atom.
+    """
+    k, m = D.shape
+    if nonzeros > min(m, k):
+        message = f"nonzeros must be at most {min(m, k)} (k={k} atoms, m={m}), got {nonzeros}"
+        raise ValueError(message)
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, min(CALIBRATION_ROWS, X.shape[0])).astype(int))
+    sample = X[rows].toarray() if sparse.issparse(X) else X[rows]
+    G, width = _padded_gram(np.asarray(D, np.float64), ridge)
+    Q = np.zeros((len(rows), width))
+    Q[:, :k] = np.asarray(sample, np.float64) @ np.asarray(D, np.float64).T
+    limit = int(min(k, np.ceil(4 * nonzeros) + 8))  # no path is needed further than this
+    events: list[Any] = [None] * len(rows)
+
+    def task(i: int) -> None:
+        try:
+            lams, indptr, _, _ = _follow(G, Q[i], k, 0.0, positive, limit)
+        except ArithmeticError:  # one signal's path that gets lost does not end the rest
+            return
+        # Just below kink i the code has as many nonzeros as the next kink is reached with.
+        counts = np.diff(indptr)
+        events[i] = (lams[:-1], np.maximum(counts[1:], counts[:-1]))
+
+    run_tasks(task, len(rows), n_threads)
+    events = [event for event in events if event is not None]
+    if not events:
+        return None
+    lams = np.concatenate([event[0] for event in events])
+    changes = np.concatenate([np.diff(event[1], prepend=0) for event in events])
+    if lams.size == 0 or lams.max() == 0.0:
+        return None
+    order = np.argsort(-lams, kind="stable")
+    mean = np.cumsum(changes[order]) / len(events)
+    reached = np.flatnonzero(mean >= nonzeros)
+    place = int(reached[0]) if reached.size else len(order) - 1
+    lams = np.append(lams[order], 0.0)
+    return float(0.5 * (lams[place] + lams[place + 1]))
+
+
+def _padded_gram(D: Array, ridge: float) -> tuple[Array, int]:
+    k = len(D)
+    width = -(-k // PADDING) * PADDING
+    G = np.zeros((width, width))
+    G[:k, :k] = D @ D.T
+    G[np.arange(k), np.arange(k)] += ridge
+    return G.reshape(-1), width
+
+
+def _follow(
+    G: Array, q: Array, k: int, lam_end: float, positive: bool, max_nonzeros: int
+) -> tuple[Array, Array, Array, Array]:
+    """Run the kernel, again with more room whenever it asks for it."""
+    width = len(q)
+    room, steps = min(64, k), 256
+    zeros = np.zeros(width)
+    while True:
+        kinks, indptr = np.empty(steps), np.zeros(steps + 1, np.int64)
+        indices, values = np.empty(steps * room, np.int32), np.empty(steps * room)
+        state = np.zeros(width, np.int8)
+        c, change = np.empty(width + room), np.empty(width + room)
+        why, count = lars_path(
+            G, q, k, lam_end, positive, max_nonzeros, *make_active_set(room), state, c, change, zeros, kinks, indptr, indices, values,
+        )  # fmt: skip
+        if why == DONE:
+            end = indptr[count]
+            return kinks[:count], indptr[: count + 1], indices[:end], values[:end]
+        if why == MANY_STEPS:
+            message = f"the path did not end within {count} kinks: are atoms nearly dependent?"
+            raise ArithmeticError(message)
+        room, steps = min(2 * room, k), 2 * steps

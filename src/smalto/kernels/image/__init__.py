@@ -1,0 +1,1 @@
+"""Kernels that cut patches out of pictures, and match them."""

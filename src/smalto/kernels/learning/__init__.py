@@ -1,0 +1,1 @@
+"""Kernels of learning: sums of coded samples, the dictionary update, tables of codes."""

@@ -1,0 +1,1 @@
+"""Alternating descent for dense non-negative codes."""

@@ -1,0 +1,178 @@
+"""The two halves of alternating descent: dense codes of all samples, and atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows, as_floats
+from smalto.coders.base import Coder
+from smalto.coders.coding import ROWS_AT_ONCE, code_rows, prepare
+from smalto.coders.lasso import Lasso
+from smalto.coders.signals import Signals, blocks
+from smalto.constraints import Constraint, L2Ball, project_checked
+from smalto.kernels.coding.nonnegative import PANEL, descend
+from smalto.learning.dictionary.sweep import sweep
+from smalto.learning.memory.statistics import Stats
+from smalto.threads import run_tasks
+
+CONSTRAINED_SWEEPS = 3  # for atoms in a set that takes a projection
+_GROUPS = 8  # parts of the data whose sums are kept apart, so that threads can share the work
+_CHUNK = 1024  # samples coded at a time
+_COLUMNS = 1024  # features of atoms updated as one task
+
+
+class DenseCodes:
+    """Dense codes of all rows, one column each: as they were, as they are, and extrapolated."""
+
+    def __init__(self, X: Rows, n_atoms: int, dtype: np.dtype[Any]) -> None:
+        self.X, self.n = X, int(X.shape[0])
+        self.old, self.new, self.ahead = np.zeros((3, n_atoms, self.n), dtype)
+        self.chunk = min(_CHUNK, max(PANEL, -(-self.n // _GROUPS // PANEL) * PANEL))
+        self.groups = min(_GROUPS, -(-self.n // self.chunk))
+        self.squares = _squares(X)
+
+    def chunks(self, group: int) -> Iterator[tuple[slice, Rows]]:
+        """The rows of a group, a chunk at a time; which group is whose never changes."""
+        count = -(-self.n // self.chunk)
+        for i in range(group * count // self.groups, (group + 1) * count // self.groups):
+            rows = slice(i * self.chunk, min((i + 1) * self.chunk, self.n))
+            yield rows, as_floats(self.X[rows], self.new.dtype)
+
+    def begin(self, D: Array, coder: Lasso, n_threads: int) -> None:
+        """Start from the exact codes over D: for a λ above 0 they are sparse, and soon found."""
+        prepared = prepare(D, coder, n_threads)
+        for rows in blocks(self.n, ROWS_AT_ONCE, None):
+            x = as_floats(self.X[rows], self.new.dtype)
+            coded = code_rows(Signals(x), prepared, None, n_threads, measured=False)
+            self.old[:, rows] = coded.codes.as_csr(len(D)).toarray().T
+        self.ahead[:] = self.old
+
+    def step(
+        self, D: Array, coder: Lasso, beta: float, sweeps: int, n_threads: int
+    ) -> tuple[Array, Array, float]:
+        """Descend from ``ahead`` over the dictionary D, then extrapolate.
+
+        Returns A, B and the penalty of the extrapolated codes, in float64.
+        """
+        k, m = D.shape
+        G = D @ D.T
+        G[np.diag_indices(k)] += G.dtype.type(coder.ridge)
+        lam = G.dtype.type(coder.lam)
+        A, B = np.zeros((self.groups, k, k), D.dtype), np.zeros((self.groups, k, m), D.dtype)
+        sums = np.zeros(self.groups)
+        is_sparse = sparse.issparse(self.X)
+        columns = np.ascontiguousarray(D.T) if is_sparse else D.T
+
+        def task(group: int) -> None:
+            q, c = np.empty((2, k * PANEL), D.dtype)
+            for rows, x in self.chunks(group):
+                Q = np.ascontiguousarray((x @ columns).T) if is_sparse else D @ x.T
+                now = np.ascontiguousarray(self.ahead[:, rows])
+                descend(G, Q, lam, sweeps, now, 0, now.shape[1], q, c)
+                self.new[:, rows] = now
+                if beta > 0.0:
+                    now += now.dtype.type(beta) * (now - self.old[:, rows])
+                    np.maximum(now, 0.0, out=now)
+                self.ahead[:, rows] = now
+                A[group] += now @ now.T
+                B[group] += now @ x
+                sums[group] += float(now.sum(dtype=np.float64))
+
+        run_tasks(task, self.groups, n_threads)
+        A, B = A.sum(axis=0, dtype=np.float64), B.sum(axis=0, dtype=np.float64)
+        penalty = float(coder.lam or 0.0) * float(sums.sum())
+        return A, B, penalty + 0.5 * float(coder.ridge) * float(np.trace(A))
+
+    def accept(self) -> None:
+        """Keep the step: what is new becomes old (its place is written over by the next)."""
+        self.old, self.new = self.new, self.old
+
+    def take_back(self) -> None:
+        """Start the next step from where this one did, without extrapolation."""
+        self.ahead[:] = self.old
+
+    def rescale(self, lengths: Array) -> None:
+        """Make up for atoms that are scaled to norm 1."""
+        self.old *= lengths.astype(self.old.dtype)[:, None]
+
+
+@dataclass
+class Atoms:
+    """The dictionary: as it was, and extrapolated."""
+
+    old: Array
+    ahead: Array
+    constraint: Constraint
+    free: bool  # nothing but the sign is constrained: atoms may be of any length
+
+    def step(self, A: Array, B: Array, sweeps: int, n_threads: int) -> Array:
+        """Descend from ``ahead`` on the surrogate."""
+        D = self.ahead.copy()
+        if not self.free:
+            part = (Stats(A, B),)
+            for _ in range(min(sweeps, CONSTRAINED_SWEEPS)):
+                sweep(D, part, self.constraint, n_threads)
+            return D
+        k, m = D.shape
+        G, Q, none = A.astype(D.dtype), B.astype(D.dtype), D.dtype.type(0.0)
+
+        def task(number: int) -> None:
+            q, c = np.empty((2, k * PANEL), D.dtype)
+            begin, end = number * _COLUMNS, min((number + 1) * _COLUMNS, m)
+            part = np.ascontiguousarray(Q[:, begin:end])
+            descend(G, part, none, sweeps, D, begin, end, q, c)
+
+        run_tasks(task, -(-m // _COLUMNS), n_threads)
+        return D
+
+    def accept(self, D: Array, beta: float) -> None:
+        """Keep the step and extrapolate."""
+        self.ahead = D + D.dtype.type(beta) * (D - self.old) if beta > 0.0 else D.copy()
+        if self.free:
+            np.maximum(self.ahead, 0.0, out=self.ahead)
+        elif beta > 0.0:
+            for atom in self.ahead:
+                project_checked(self.constraint, atom)
+        self.old = D
+
+    def take_back(self) -> None:
+        """Start the next step from where this one did, without extrapolation."""
+        self.ahead = self.old.copy()
+
+    def lengths(self) -> Array:
+        """What `scaled` divides the atoms by."""
+        norms = np.linalg.norm(self.old.astype(np.float64), axis=1)
+        return np.where((norms > 0) & self.free, norms, 1.0)
+
+    def scaled(self) -> Array:
+        """The dictionary with atoms of norm 1 where their length is free."""
+        if not self.free:
+            return self.old.copy()
+        scaled = (self.old / self.lengths()[:, None]).astype(self.old.dtype)
+        for atom in scaled:
+            project_checked(self.constraint, atom)
+        return scaled
+
+
+def is_free(coder: Coder, constraint: Constraint) -> bool:
+    """Whether the length of an atom does not matter: what it lacks, its codes make up for."""
+    if not isinstance(coder, Lasso) or coder.nonzeros is not None:
+        return False
+    return coder.lam == 0.0 and coder.ridge == 0.0 and constraint == L2Ball(positive=True)
+
+
+def _squares(X: Rows) -> float:
+    """``Σ ‖x‖²``, without a copy of the data."""
+    if sparse.issparse(X):
+        return float(np.sum(np.square(X.data, dtype=np.float64)))
+    return sum(sum_of_squares(X[i : i + _CHUNK]) for i in range(0, len(X), _CHUNK))
+
+
+def sum_of_squares(rows: Array) -> float:
+    """``Σ ‖x‖²`` over some rows."""
+    return float(np.einsum("ij,ij->i", rows, rows).sum(dtype=np.float64))

@@ -1,0 +1,320 @@
+"""Alternating descent for dense non-negative codes, on data that can be read again and again.
+
+Codes and atoms are minimised over in turn, each by a few sweeps of coordinate descent that start
+from where the last ones ended (hierarchical alternating least squares), because a sweep costs
+little beside the two products with the data that it needs. Two things make it fast:
+
+- Both halves start from points extrapolated along their last moves; a step that raises the cost
+  is taken back, and extrapolates less from then on.
+- The first iterations read few samples and few features, then ever more: as long as the atoms are
+  far from where they will end, a part of the data says as well where to go.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows, as_floats
+from smalto.coders.lasso import Lasso
+from smalto.constraints import Adaptive, Constraint, L2Ball, density, project_checked
+from smalto.learning.alternating.blocks import Atoms, DenseCodes, is_free, sum_of_squares
+from smalto.learning.memory.state import Record, State
+from smalto.learning.stopping import Limits
+from smalto.sources import Order
+from smalto.threads import run_tasks
+
+SWEEPS = 10  # of coordinate descent per product with the data, for codes and for atoms
+FIRST_SWEEPS = 30  # for codes that start from nothing
+FIRST_SIZE = 16  # samples, and features, per atom that the first iterations read
+GROWTH = 4  # times as many in the next stage
+STAGE_TOLERANCE = 2e-2  # a stage ends when this is all that `WINDOW` iterations gain
+STAGE_ITERATIONS = 60  # but not later than after so many
+WINDOW = 10
+_STAGE_EPOCH = 1 << 41  # the samples of the first stages: the order of an epoch that never comes
+
+
+class _Momentum:
+    """How far to extrapolate: further while the cost falls, less once it has risen."""
+
+    def __init__(self) -> None:
+        self.beta, self.bound = 0.5, 1.0
+
+    def grow(self) -> None:
+        self.beta = min(self.bound, 1.02 * self.beta)
+        self.bound = min(1.0, 1.005 * self.bound)
+
+    def shrink(self) -> None:
+        self.bound, self.beta = self.beta, self.beta / 1.5
+
+
+def alternate(
+    state: State,
+    X: Rows,
+    limits: Limits,
+    tol: float,
+    callbacks: Sequence[Callable[[State, Record], bool | None]],
+    measure: Callable[[State], float | None],
+    interrupted: Callable[[], bool],
+    n_threads: int,
+    *,
+    sketches: bool,
+) -> tuple[str, list[Record], float]:
+    """Learn the dictionary of a state, whose coder is a non-negative lasso, from rows X.
+
+    Works in place; the state's learner, which must be `Online`, can go on from there. Each
+    record goes through the ``callbacks``, a true result of which ends the run. Without
+    ``sketches`` every iteration reads all of the data. Returns why it ended, the history, and
+    ``Σ ‖x − αD‖²`` at the end.
+    """
+    X = X if isinstance(X, np.memmap) else as_floats(X, state.D.dtype)
+    history: list[Record] = []
+    stopped = "epochs"
+    k, m = state.D.shape
+    plan = stages(k, m, X.shape[0], state.constraint)
+    for rows, columns in plan if sketches else plan[-1:]:
+        sketch = _Sketch.of(X, rows, columns, state.seed)
+        here = state if columns == X.shape[1] else _on_columns(state, sketch)
+        part = rows < X.shape[0] or here is not state
+        gain, most = (STAGE_TOLERANCE, STAGE_ITERATIONS) if part else (tol, math.inf)
+        codes = DenseCodes(sketch.read(), len(state.D), state.D.dtype)
+        # Who watches sees whole atoms only.
+        calls, look = (callbacks, measure) if here is state else ((), _not_measured)
+        stopped = _stage(
+            here, codes, limits, gain, most, calls, look, interrupted, history, n_threads
+        )
+        if here is not state:
+            state.D = _all_columns(here, codes, sketch, n_threads)
+            state.seconds = here.seconds
+            history.clear()
+        if stopped not in ("tol", "stage"):
+            break
+    if codes.X is not X:
+        codes = DenseCodes(X, len(state.D), state.D.dtype)
+    return stopped, history, _finish(state, codes, n_threads)
+
+
+def stages(
+    n_atoms: int, n_features: int, n_rows: int, constraint: Constraint
+) -> list[tuple[int, int]]:
+    """How many samples and features each stage reads; the last one all.
+
+    Only in an ℓ2 ball do some of an atom's entries obey the same rules as all of them.
+    """
+    sizes, size = [], FIRST_SIZE * n_atoms
+    many = n_features if constraint == L2Ball(positive=True) else 0
+    while 2 * size <= max(n_rows, many):
+        rows = size if 2 * size <= n_rows else n_rows
+        sizes.append((rows, size if 2 * size <= many else n_features))
+        size *= GROWTH
+    return [*sizes, (n_rows, n_features)]
+
+
+@dataclass(frozen=True)
+class _Sketch:
+    """Some rows and columns of the data, the first ones of a random order."""
+
+    X: Rows
+    rows: Array | None  # None: all
+    columns: Array | None
+
+    @classmethod
+    def of(cls, X: Rows, rows: int, columns: int, seed: int) -> _Sketch:
+        n, m = X.shape
+        return cls(
+            X,
+            None if rows == n else np.sort(Order(n, seed).take(_STAGE_EPOCH, 0, rows)),
+            None if columns == m else np.sort(Order(m, seed).take(_STAGE_EPOCH, 0, columns)),
+        )
+
+    @property
+    def scale(self) -> float:
+        """What makes the norms of the parts those of the whole, about."""
+        return 1.0 if self.columns is None else math.sqrt(self.X.shape[1] / len(self.columns))
+
+    def read(self) -> Rows:
+        """The part of the data; the data itself where it is all of it."""
+        part = self.X if self.rows is None else self.X[self.rows]
+        if self.columns is None:
+            return part
+        if sparse.issparse(part):
+            return part[:, self.columns] * part.dtype.type(self.scale)
+        few = np.take(part, self.columns, axis=1)  # in C order, unlike an index
+        few *= few.dtype.type(self.scale)
+        return few
+
+
+def _on_columns(state: State, sketch: _Sketch) -> State:
+    """A state for the columns of a sketch."""
+    assert sketch.columns is not None
+    D = np.ascontiguousarray(state.D[:, sketch.columns] * state.D.dtype.type(sketch.scale))
+    for atom in D:
+        state.constraint.project(atom)
+    return replace(state, D=D, n_rows=None)  # no pass over its samples is an epoch
+
+
+def _all_columns(state: State, codes: DenseCodes, sketch: _Sketch, n_threads: int) -> Array:
+    """The dictionary on all columns that goes with the codes of a sketch."""
+    coder, C = _lasso(state), codes.old
+    whole = replace(sketch, columns=None).read()
+    D = np.zeros((len(C), whole.shape[1]), C.dtype)
+    atoms = Atoms(D, D, state.constraint, is_free(coder, state.constraint))
+    A = (C @ C.T).astype(np.float64)
+    atoms.accept(atoms.step(A, np.asarray(C @ whole, np.float64), FIRST_SWEEPS, n_threads), 0.0)
+    return atoms.scaled()
+
+
+def _stage(
+    state: State, codes: DenseCodes, limits: Limits, tol: float, most: float,
+    callbacks: Sequence[Callable[..., bool | None]], measure: Callable[[State], float | None],
+    interrupted: Callable[[], bool], history: list[Record], n_threads: int,
+) -> str:  # fmt: skip
+    """Iterate on the samples of one stage; why it ended."""
+    coder, constraint = _lasso(state), state.constraint
+    atoms = Atoms(state.D.copy(), state.D.copy(), constraint, is_free(coder, constraint))
+    momentum, before = _Momentum(), math.inf
+    best: list[float] = []
+    rng = np.random.default_rng([state.seed, state.step])
+    if coder.lam:
+        codes.begin(state.D, coder, n_threads)
+    rounding = 0.5 * codes.squares * float(np.finfo(state.D.dtype).eps)
+    for iteration in itertools.count():
+        clock = time.perf_counter()
+        settled = not isinstance(state.constraint, Adaptive)
+        if isinstance(state.constraint, Adaptive):
+            adapted = state.constraint.adapted(atoms.old)
+            settled = adapted is state.constraint
+            state.constraint = atoms.constraint = adapted
+        # Where the set still moves, costs cannot be compared.
+        beta = momentum.beta if iteration and settled else 0.0
+        sweeps = SWEEPS if iteration or coder.lam else FIRST_SWEEPS
+        A, B, penalty = codes.step(atoms.ahead, coder, beta, sweeps, n_threads)
+        D = atoms.step(A, B, SWEEPS, n_threads)
+        wide = D.astype(np.float64)
+        fit = 0.5 * (codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T))
+        cost = max(float(fit), 0.0) + penalty
+        replaced = 0
+        if settled and cost > before + rounding:
+            atoms.take_back()
+            codes.take_back()
+            momentum.shrink()
+        else:
+            codes.accept()
+            atoms.accept(D, beta)
+            if iteration:
+                momentum.grow()
+            if iteration % WINDOW == 0:
+                replaced = _revive(atoms, codes, A, rng)
+        before = cost
+        best.append(min(cost, best[-1]) if best else cost)
+        state.D = atoms.scaled()
+        state.step += 1
+        state.samples += codes.n
+        state.epoch += codes.n == state.n_rows
+        state.seconds += time.perf_counter() - clock
+        history.append(_record(state, cost / codes.n, coder, codes, replaced, measure(state)))
+        stalled = len(best) > WINDOW and (
+            best[-1] <= rounding or best[-WINDOW - 1] - best[-1] < tol * best[-1]
+        )
+        if any(callback(state, history[-1]) for callback in callbacks):
+            stopped = "callback"
+        elif interrupted():
+            stopped = "interrupt"
+        elif (reached := limits.reached(state)) is not None:
+            stopped = reached
+        elif settled and stalled:
+            stopped = "tol"
+        elif iteration + 1 >= most:
+            stopped = "stage"
+        else:
+            continue
+        codes.rescale(atoms.lengths())
+        return stopped
+    msg = "unreachable"
+    raise AssertionError(msg)
+
+
+def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
+    """Code all samples over the final dictionary, and keep their statistics to go on from."""
+    coder = _lasso(state)
+    state.D = state.feasible_D()
+    codes.take_back()
+    A, B, penalty = codes.step(state.D, coder, 0.0, FIRST_SWEEPS, n_threads)
+    past, weight = state.stats[-1], 1.0 / state.learner.batch_size
+    past.clear()
+    past.A += weight * A
+    past.B += weight * B
+    past.code_sum += weight * codes.new.sum(axis=1, dtype=np.float64)
+    past.sample_sum += weight * np.asarray(codes.X.sum(axis=0, dtype=np.float64)).reshape(-1)
+    past.constant = weight * (0.5 * codes.squares + penalty)
+    past.weight = weight * codes.n
+    state.samples = codes.n
+    state.last_used[:] = np.where(A.diagonal() > 0.0, codes.n, 0)
+    state.measure_surrogate()
+    if sparse.issparse(codes.X):
+        wide = state.D.astype(np.float64)
+        left = codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T)
+        return max(0.0, float(left))
+    parts = np.zeros(codes.groups)
+
+    def task(group: int) -> None:
+        for rows, x in codes.chunks(group):
+            residual = x - codes.new[:, rows].T @ state.D
+            parts[group] += sum_of_squares(residual)
+
+    run_tasks(task, codes.groups, n_threads)
+    return float(parts.sum())
+
+
+def _not_measured(state: State) -> float | None:
+    return None
+
+
+def _lasso(state: State) -> Lasso:
+    assert isinstance(state.coder, Lasso)
+    return state.coder
+
+
+def _revive(atoms: Atoms, codes: DenseCodes, A: Array, rng: np.random.Generator) -> int:
+    """Let atoms that nothing uses begin again as samples; their codes are zero."""
+    dead = np.flatnonzero((A.diagonal() <= 0.0) | ~atoms.old.any(axis=1))
+    for j in dead:
+        x = codes.X[[int(rng.integers(codes.n))]]
+        atom = np.array(x.toarray() if sparse.issparse(x) else x, atoms.old.dtype).reshape(-1)
+        norm = float(np.linalg.norm(atom))
+        if norm == 0.0:
+            continue
+        atom /= norm
+        project_checked(atoms.constraint, atom)
+        atoms.old[j] = atoms.ahead[j] = atom
+        codes.old[j] = codes.ahead[j] = 0.0
+    return len(dead)
+
+
+def _record(
+    state: State,
+    cost: float,
+    coder: Lasso,
+    codes: DenseCodes,
+    replaced: int,
+    test_cost: float | None,
+) -> Record:
+    return Record(
+        step=state.step,
+        epoch=state.epoch,
+        samples=state.samples,
+        seconds=state.seconds,
+        batch_cost=cost,
+        surrogate=cost,
+        test_cost=test_cost,
+        mean_nonzeros=float(np.count_nonzero(codes.old)) / codes.n,
+        replaced=replaced,
+        density=density(state.D),
+        lam=coder.lam,
+    )

@@ -1,0 +1,1 @@
+"""Where the samples of each step come from."""

@@ -1,0 +1,113 @@
+"""A callback that writes the state to a file now and then."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import Literal
+
+from smalto.checks import check_integer, check_number
+from smalto.learning.files.container import clear_leftovers
+from smalto.learning.files.state_file import save_state
+from smalto.learning.memory.state import Record, State
+
+
+class Checkpoint:
+    """Write the state to a file now and then, and at the end of the run.
+
+    The file is always a whole one, the last that was written: it is made beside it and takes
+    its place when it is on the disk. ``learn(..., state=State.load(path))`` goes on from it as
+    if the run had never stopped. The ones before it are kept as ``path.1``, ``path.2``, ...
+
+    Parameters
+    ----------
+    path : path
+        The file, by custom with the ending .safetensors.
+    every_steps : int, optional
+        Write after every so many steps ...
+    every_seconds : float, optional
+        ... or when so many seconds have passed; every 60 seconds if neither is given.
+    keep : int, default 2
+        How many files to keep, the newest included.
+    on_error : {"raise", "warn"}
+        What to do when a file cannot be written, because the disk is full, say. In either
+        case the last one stays as it is. "warn" goes on learning and tries again next time.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> from smalto import State, learn
+    >>> from smalto.learning import Checkpoint
+    >>> X = np.random.default_rng(0).standard_normal((1000, 16))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "run.safetensors"
+    ...     half = learn(X, 20, n_epochs=1, random_state=0, callbacks=[Checkpoint(path)])
+    ...     whole = learn(X, 20, n_epochs=2, state=State.load(path))
+    >>> bool(np.all(whole.D == learn(X, 20, n_epochs=2, random_state=0).D))
+    True
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        every_steps: int | None = None,
+        every_seconds: float | None = None,
+        keep: int = 2,
+        on_error: Literal["raise", "warn"] = "raise",
+    ) -> None:
+        if every_steps is None and every_seconds is None:
+            every_seconds = 60.0
+        if every_steps is not None:
+            every_steps = check_integer("every_steps", every_steps)
+        if every_seconds is not None:
+            every_seconds = check_number("every_seconds", every_seconds, low=0)
+        if on_error not in ("raise", "warn"):
+            message = f"on_error must be 'raise' or 'warn', got {on_error!r}"
+            raise ValueError(message)
+        self.path = Path(path)
+        if not self.path.parent.is_dir():
+            message = f"there is no folder {self.path.parent} to write checkpoints to"
+            raise FileNotFoundError(message)
+        if self.path.is_dir():
+            message = f"{self.path} is a folder: a checkpoint is a file"
+            raise IsADirectoryError(message)
+        self.every_steps, self.every_seconds = every_steps, every_seconds
+        self.keep, self.on_error = check_integer("keep", keep), on_error
+        self._clock: float | None = None  # when the last file was written, or the run began
+        self._saved = -1  # the step of the last file
+
+    def __call__(self, state: State, record: Record) -> None:
+        """Write the state if it is time to."""
+        now = time.monotonic()
+        if self._clock is None or record.step < self._saved:  # a run begins
+            self._clock, self._saved = now, -1
+        due = self.every_steps is not None and record.step % self.every_steps == 0
+        due = due or (self.every_seconds is not None and now - self._clock >= self.every_seconds)
+        if due:
+            self.save(state)
+
+    def finish(self, state: State) -> None:
+        """Write the last state of the run, if that has not been done."""
+        if state.step != self._saved:
+            self.save(state)
+        self._clock = None
+
+    def save(self, state: State) -> None:
+        """Write the state now."""
+        try:
+            if self._saved < 0:
+                clear_leftovers(self.path)
+            save_state(state, self.path, keep=self.keep)
+        except OSError as error:
+            reason = f"the checkpoint after step {state.step} could not be written to {self.path}"
+            kept = "; the one before it is as it was" if self.path.exists() else ""
+            if self.on_error == "raise":
+                error.add_note(f"{reason}{kept}")
+                raise
+            message = f"{reason}: {error}{kept}. Learning goes on"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+            self._clock = time.monotonic()
+            return
+        self._clock, self._saved = time.monotonic(), state.step

@@ -1,0 +1,93 @@
+"""Callbacks: called after every step with the state and its record; a true result ends the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from smalto.checks import check_integer, check_number
+from smalto.learning.memory.state import Record, State
+
+
+class Progress:
+    """A progress bar with the cost falling, the nonzeros per sample and the speed.
+
+    Parameters
+    ----------
+    total : int, optional
+        Samples in the whole run, if known: then the bar shows the time left.
+    unit : str, default "samples"
+        What a sample is called.
+    """
+
+    def __init__(self, total: int | None = None, unit: str = "samples") -> None:
+        self.total = total
+        self.unit = unit
+        self._bar: Any = None
+        self._cost: float | None = None
+
+    def __call__(self, state: State, record: Record) -> None:
+        """Move the bar."""
+        if self._bar is not None and record.samples < self._bar.n:
+            self.close()  # another run has begun
+        if self._bar is None:
+            self._cost = None
+            self._bar = tqdm(total=self.total, unit=f" {self.unit}", unit_scale=True)
+        # The cost of single batches jumps about: show a running mean of it.
+        cost = record.batch_cost
+        self._cost = cost if self._cost is None else 0.9 * self._cost + 0.1 * cost
+        shown = {"cost": f"{self._cost:.4f}", "nonzeros": f"{record.mean_nonzeros:.1f}"}
+        if record.test_cost is not None:
+            shown["test"] = f"{record.test_cost:.4f}"
+        self._bar.set_postfix(shown, refresh=False)
+        self._bar.update(record.samples - self._bar.n)
+        if self.total is not None and record.samples >= self.total:
+            self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies have settings, not a place on the screen."""
+        return {**vars(self), "_bar": None}
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+@dataclass
+class EarlyStopping:
+    """Stop when the cost of the validation set has not fallen for some evaluations.
+
+    Parameters
+    ----------
+    patience : int, default 3
+        Evaluations without improvement before it stops.
+    tolerance : float, default 1e-4
+        The share by which the cost must fall to count as an improvement.
+    """
+
+    patience: int = 3
+    tolerance: float = 1e-4
+    _best: float = field(default=float("inf"), init=False, repr=False)
+    _waited: int = field(default=0, init=False, repr=False)
+    _step: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_integer("patience", self.patience)
+        check_number("tolerance", self.tolerance, low=0)
+
+    def __call__(self, state: State, record: Record) -> bool:
+        """Whether to stop."""
+        if record.step <= self._step:  # another run has begun
+            self._best, self._waited = float("inf"), 0
+        self._step = record.step
+        if record.test_cost is None:
+            return False
+        if record.test_cost < self._best * (1.0 - self.tolerance):
+            self._best, self._waited = record.test_cost, 0
+            return False
+        self._waited += 1
+        return self._waited >= self.patience

@@ -1,0 +1,1 @@
+"""How atoms are updated and replaced."""

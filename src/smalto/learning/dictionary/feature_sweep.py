@@ -1,0 +1,111 @@
+"""Steps that look at some of the features only, for samples that have very many of them.
+
+Subsampled online matrix factorization (Mensch, Mairal, Thirion, Varoquaux, 2018): a step codes
+its samples on a random share of the features, and updates the dictionary there. Its cost falls
+with the share; only the statistics are those of whole samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Role, Rows
+from smalto.coders.signals import Signals
+from smalto.constraints import Constraint, Divisible, project_checked
+from smalto.learning.dictionary.sweep import BLOCK, SLICE, unknown_below
+from smalto.learning.memory.state import State
+from smalto.learning.memory.statistics import Stats
+from smalto.sources import Order
+from smalto.threads import run_tasks
+
+_CYCLES = 1 << 41  # their order is that of epochs that never come
+
+
+@dataclass(frozen=True)
+class View:
+    """Some of the features, and by what to multiply them so that norms stay what they are."""
+
+    features: Array  # increasing
+    scale: float
+
+    def rows(self, X: Rows) -> Rows:
+        """What is seen of rows."""
+        if sparse.issparse(X):
+            return X[:, self.features] * X.dtype.type(self.scale)
+        return np.take(X, self.features, axis=1) * X.dtype.type(self.scale)
+
+    def signals(self, signals: Signals) -> Signals:
+        """What is seen of signals."""
+        missing = signals.missing
+        if missing is not None:
+            missing = np.ascontiguousarray(missing[:, self.features])
+        return replace(signals, X=self.rows(signals.X), missing=missing)
+
+
+@runtime_checkable
+class Viewing(Protocol, metaclass=Role):
+    """A learner whose steps need not look at all features."""
+
+    def view(self, state: State) -> View | None:
+        """What the next step looks at; None is everything."""
+
+
+def view_at(step: int, share: float, n_features: int, seed: int) -> View:
+    """The features of a step: all have been seen once before any is seen again."""
+    count = max(1, round(share * n_features))
+    parts = -(-n_features // count)
+    cycle, part = divmod(step, parts)
+    chosen = Order(n_features, seed).take(_CYCLES + cycle, part * count, (part + 1) * count)
+    return View(np.sort(chosen), float(np.sqrt(n_features / len(chosen))))
+
+
+def sweep_view(
+    D: Array, stats: tuple[Stats, ...], constraint: Constraint, view: View, n_threads: int
+) -> None:
+    """One pass of block coordinate descent over the atoms, on the features of a view.
+
+    Minimises the surrogate over these features of each atom, in turn, with the others held: what
+    the constraint leaves for them is a set of the same kind.
+    """
+    if not isinstance(constraint, Divisible):
+        name = type(constraint).__name__
+        message = f"features= needs a set that can be divided (L2Ball, ElasticNetBall), not {name}"
+        raise TypeError(message)
+    k, chosen = len(D), view.features
+    part = np.ascontiguousarray(D[:, chosen])
+    A = np.zeros((k, k))
+    for one in stats:
+        A += one.scale * one.A
+    smallest = unknown_below(A.diagonal())
+    for first in range(0, k, BLOCK):
+        last = min(first + BLOCK, k)
+        weights = A[first:last].astype(D.dtype)
+        R = np.zeros((last - first, len(chosen)), D.dtype)
+        for one in stats:
+            R += (one.scale * np.take(one.B[first:last], chosen, axis=1)).astype(D.dtype)
+
+        def task(number: int, weights: Array = weights, R: Array = R) -> None:
+            some = slice(number * SLICE, (number + 1) * SLICE)
+            R[:, some] -= weights @ part[:, some]
+
+        run_tasks(task, -(-len(chosen) // SLICE), n_threads)
+        for row in range(last - first):
+            j = first + row
+            if not A[j, j] > smallest:
+                continue
+            atom = R[row] / D.dtype.type(A[j, j]) + part[j]
+            D[j, chosen] = 0.0
+            room, inner = constraint.divided(D[j])
+            if room > 0:
+                atom /= D.dtype.type(room)
+                project_checked(inner, atom)
+                atom *= D.dtype.type(room)
+            else:
+                atom.fill(0.0)
+            change = atom - part[j]
+            part[j] = D[j, chosen] = atom
+            R[row + 1 :] -= weights[row + 1 :, j, None] * change

@@ -1,0 +1,1 @@
+"""Checkpoints and models as files."""

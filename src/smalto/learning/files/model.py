@@ -1,0 +1,103 @@
+"""What is kept of a run to encode with: the dictionary and the problem it was learned for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array, check_finite, check_kind, check_role
+from smalto.coders.base import Coder, fixed
+from smalto.coders.coding import encode
+from smalto.constraints import Constraint
+from smalto.learning.files.container import read_file, write_file
+from smalto.learning.files.settings import from_json, to_json
+from smalto.learning.files.state_file import KIND as STATE
+from smalto.learning.files.state_file import state_from
+from smalto.learning.memory.state import State
+
+KIND = "model"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A dictionary with the problem it was learned for, as a value that can be a file.
+
+    Parameters
+    ----------
+    D : array (k, m)
+        The dictionary, one atom per row.
+    coder : coder
+        The coder with everything decided, to encode with.
+    constraint : constraint
+        The set in which the atoms live.
+    info : dict
+        Whatever else is to be kept with it: strings, numbers, lists, dicts. The size of
+        patches, say.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> from smalto import Model, learn
+    >>> X = np.random.default_rng(0).standard_normal((500, 16))
+    >>> model = Model.of(learn(X, 20, random_state=0).state, info={"made from": "noise"})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "noise.safetensors"
+    ...     model.save(path)
+    ...     loaded = Model.load(path)
+    >>> loaded.encode(X).shape, loaded.info
+    ((500, 20), {'made from': 'noise'})
+    """
+
+    D: Array
+    coder: Coder
+    constraint: Constraint
+    info: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.D.ndim != 2 or 0 in self.D.shape or self.D.dtype not in (np.float32, np.float64):
+            message = f"D must be float32 or float64 (k, m), got {self.D.dtype} {self.D.shape}"
+            raise ValueError(message)
+        check_finite("D", self.D)
+        check_role("coder", self.coder, Coder, "Lasso(lam=0.1)")
+        check_role("constraint", self.constraint, Constraint, "L2Ball()")
+        check_kind("info", self.info, dict, "a dict")
+
+    @classmethod
+    def of(cls, state: State, info: dict[str, Any] | None = None) -> Model:
+        """The model that a state (of a `Result`, of an estimator) has come to."""
+        return cls(state.feasible_D(), fixed(state.coder), state.constraint, dict(info or {}))
+
+    def encode(self, X: Any, **options: Any) -> Any:
+        """Sparse codes of the rows of X: `smalto.encode` with this dictionary and coder."""
+        return encode(X, self.D, self.coder, **options)
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, in place of what is there, in one go."""
+        arrays = {"D": np.ascontiguousarray(self.D)}
+        settings = {
+            "coder": to_json(self.coder, arrays, "coder"),
+            "constraint": to_json(self.constraint, arrays, "constraint"),
+            "info": self.info,
+        }
+        write_file(Path(path), KIND, settings, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Model:
+        """The model in a file that `save` has written, or the one in a checkpoint.
+
+        Nothing in the file is run. One that is truncated, altered, of another version or
+        foreign is refused with the reason.
+        """
+        path = Path(path)
+        kind, settings, arrays = read_file(path, (KIND, STATE))
+        if kind == STATE:
+            return cls.of(state_from(path, settings, arrays))
+        try:
+            coder, constraint, info = (settings[key] for key in ("coder", "constraint", "info"))
+            return cls(arrays["D"], from_json(coder, arrays), from_json(constraint, arrays), info)
+        except (KeyError, TypeError, ValueError) as error:
+            message = f"{path} holds no model: {error}"
+            raise ValueError(message) from error

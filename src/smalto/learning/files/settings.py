@@ -1,0 +1,183 @@
+"""Settings as JSON and back: registered names and plain values, never code."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from typing import Any, TypeVar
+
+import numpy as np
+
+from smalto import coders, constraints
+from smalto.checks import Array
+from smalto.learning.learners.batch import Batch
+from smalto.learning.learners.online import Online
+from smalto.learning.learners.sgd import SGD
+from smalto.learning.memory.code_store import CodeStore
+from smalto.learning.memory.state import State
+from smalto.learning.memory.statistics import Stats
+from smalto.learning.options import Continuation, Replacement
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def _built_in() -> dict[str, type]:
+    """The problems and learners that come with the library."""
+    named = [*(getattr(coders, name) for name in coders.__all__), *vars(constraints).values()]
+    kinds = [kind for kind in named if isinstance(kind, type)]
+    found = [kind for kind in kinds if issubclass(kind, coders.Coder | constraints.Constraint)]
+    settings: list[type] = [kind for kind in found if _is_setting(kind)]
+    settings += [Online, Batch, SGD, Replacement, Continuation]
+    return {kind.__name__: kind for kind in settings}
+
+
+def _is_setting(kind: Any) -> bool:
+    return (
+        isinstance(kind, type)
+        and dataclasses.is_dataclass(kind)
+        and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    )
+
+
+_KINDS: dict[str, type] = _built_in()
+_PARTS: dict[str, type] = {kind.__name__: kind for kind in (State, Stats, CodeStore)}
+
+
+def register(kind: Kind) -> Kind:
+    """Let a coder, constraint or learner of your own be saved in files and loaded from them.
+
+    It must be a frozen dataclass, and be registered under the same name in the program that
+    saves and in the one that loads: a file names it, it does not contain it. Can be used as a
+    decorator.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from smalto.learning import register
+    >>> @register
+    ... @dataclass(frozen=True)
+    ... class UpTo:
+    ...     bound: float
+    ...     def project(self, atom): atom.clip(-self.bound, self.bound, out=atom)
+    ...     def gauge(self, atom): return float(abs(atom).max() / self.bound)
+    """
+    if not _is_setting(kind):
+        message = f"only frozen dataclasses can be registered, got {kind!r}"
+        raise TypeError(message)
+    known = _KINDS.get(kind.__name__)
+    if known is not None and (known.__module__, known.__qualname__) != (
+        kind.__module__,
+        kind.__qualname__,
+    ):
+        message = f"the name {kind.__name__} is taken by {known!r}"
+        raise ValueError(message)
+    _KINDS[kind.__name__] = kind
+    return kind
+
+
+def known() -> list[str]:
+    """The names that files may use."""
+    return sorted(_KINDS)
+
+
+def to_json(value: Any, arrays: dict[str, Array], name: str) -> Any:
+    """A value as what JSON can hold; arrays go to ``arrays``, by their place in the value."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        value = value.item()
+    if isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, tuple | list):
+        tag = "tuple" if isinstance(value, tuple) else "list"
+        return {tag: [to_json(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]}
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return {"array": name}
+    settings: Any = value
+    kind = type(settings).__name__
+    if {**_KINDS, **_PARTS}.get(kind) is not type(value):
+        message = (
+            f"{kind} cannot be saved: make it a frozen dataclass and give it to "
+            f"smalto.learning.register, in the program that saves and in the one that loads"
+        )
+        raise TypeError(message)
+    fields = {
+        field.name: to_json(getattr(value, field.name), arrays, f"{name}.{field.name}")
+        for field in dataclasses.fields(settings)
+        if field.init
+    }
+    return {"kind": kind, "fields": fields}
+
+
+def from_json(data: Any, arrays: dict[str, Array]) -> Any:
+    """What `to_json` has made of a value, back; only registered kinds are made."""
+    if data is None or isinstance(data, bool | int | float | str):
+        return data
+    match data:
+        case {"float": "inf" | "-inf" | "nan" as text}:
+            return float(text)
+        case {"tuple": [*items]}:
+            return tuple(from_json(item, arrays) for item in items)
+        case {"list": [*items]}:
+            return [from_json(item, arrays) for item in items]
+        case {"array": str(name)} if name in arrays:
+            return arrays[name]
+        case {"kind": str(name), "fields": dict(fields)}:
+            return _make(name, {key: from_json(item, arrays) for key, item in fields.items()})
+    message = f"the file has a setting that means nothing here: {data!r:.80}"
+    raise ValueError(message)
+
+
+def _make(name: str, values: dict[str, Any]) -> Any:
+    kind = {**_KINDS, **_PARTS}.get(name)
+    if kind is None:
+        message = (
+            f"the file has a {name}, which this program does not know: if it is your own, "
+            f"give it to smalto.learning.register before you load the file"
+        )
+        raise ValueError(message)
+    fields = {field.name for field in dataclasses.fields(kind) if field.init}
+    if fields != set(values):
+        message = (
+            f"the file has a {name} with the settings {sorted(values)}, here they are "
+            f"{sorted(fields)}: it was written by another version"
+        )
+        raise ValueError(message)
+    hints = typing.get_type_hints(kind)
+    for key, value in values.items():
+        if not _fits(value, hints[key]):
+            message = f"the file has a {name} whose {key} is {value!r}, not {hints[key]}"
+            raise ValueError(message)
+    try:
+        return kind(**values)
+    except (TypeError, ValueError) as error:
+        message = f"the file has a {name} that cannot be: {error}"
+        raise ValueError(message) from error
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type of a field, as far as plain types go."""
+    origin = typing.get_origin(hint)
+    if origin in (types.UnionType, typing.Union):
+        return any(_fits(value, option) for option in typing.get_args(hint))
+    if origin is typing.Literal:
+        return value in typing.get_args(hint)
+    if hint is types.NoneType:
+        return value is None
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray)
+    if origin is tuple:
+        inner = typing.get_args(hint)[0]
+        return isinstance(value, tuple) and all(_fits(item, inner) for item in value)
+    if hint in (bool, str) or hint in _PARTS.values():
+        return isinstance(value, hint)
+    return True

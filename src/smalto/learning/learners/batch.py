@@ -1,0 +1,57 @@
+"""Batch learning: the whole data set at each iteration, the paper's comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smalto.checks import Array, check_integer
+from smalto.learning.dictionary.sweep import sweep
+from smalto.learning.memory.code_store import CodeStore
+from smalto.learning.memory.state import State
+from smalto.learning.memory.statistics import Contribution, Stats
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Code every sample, then update the dictionary; repeat (Sections 2 and 6.1).
+
+    Parameters
+    ----------
+    sweeps : int, default 5
+        Passes over the atoms in each dictionary update.
+    """
+
+    sweeps: int = 5
+
+    def __post_init__(self) -> None:
+        check_integer("sweeps", self.sweeps)
+
+    def resolve(self, n_atoms: int, n_rows: int | None) -> Batch:
+        """Nothing depends on the size of the problem."""
+        return self
+
+    def rows_per_step(self, n_rows: int) -> int:
+        """How many samples a step draws: all of them."""
+        return n_rows
+
+    def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
+        """The past before anything has been seen."""
+        return (Stats.zeros(*D.shape),), None
+
+    def forget(self, state: State, n_new: int) -> None:
+        """Each iteration starts from nothing but the dictionary."""
+        state.stats[0].clear()
+        state.surrogate = 0.0
+
+    def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
+        """Add coded samples."""
+        new.add_to(state.stats[0], 1.0, n_threads)
+        state.surrogate += float(new.weighted_costs().sum())
+
+    def update(self, state: State, n_new: int, n_threads: int) -> None:
+        """Move the dictionary towards the minimum for these codes."""
+        for _ in range(self.sweeps):
+            state.surrogate += sweep(state.D, state.stats, state.constraint, n_threads)
+
+    def end_epoch(self, state: State) -> None:
+        """Nothing is carried from one epoch to the next."""

@@ -1,0 +1,66 @@
+"""Projected stochastic gradient descent, the paper's other comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smalto.checks import Array, check_integer, check_number
+from smalto.learning.dictionary.sweep import gradient_step
+from smalto.learning.memory.code_store import CodeStore
+from smalto.learning.memory.state import State
+from smalto.learning.memory.statistics import Contribution, Stats
+
+
+@dataclass(frozen=True)
+class SGD:
+    """``D ← Π(D − δ_t Σ ∇)``, summed over a mini-batch, with the rate ``δ_t = a/(ηt + b)``.
+
+    Sections 2 and 6.1; the paper's best setting is the default. It shares everything with
+    `Online` but the update. The rate is that of one sample after ηt of them: only with the sum,
+    not the mean, do the paper's a and b work as it says.
+
+    Parameters
+    ----------
+    a, b : float
+        The learning rate at step t is a/(batch_size·t + b).
+    batch_size : int, default 512
+        Samples drawn at each step (η).
+    """
+
+    a: float = 200_000.0
+    b: float = 400_000.0
+    batch_size: int = 512
+
+    def __post_init__(self) -> None:
+        check_number("a", self.a, low=0, strict=True)
+        check_number("b", self.b, low=0)
+        check_integer("batch_size", self.batch_size)
+
+    def resolve(self, n_atoms: int, n_rows: int | None) -> SGD:
+        """Nothing depends on the size of the problem."""
+        return self
+
+    def rows_per_step(self, n_rows: int) -> int:
+        """How many samples a step draws."""
+        return self.batch_size
+
+    def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
+        """The past before anything has been seen."""
+        return (Stats.zeros(*D.shape),), None
+
+    def forget(self, state: State, n_new: int) -> None:
+        """There is no past: each step sees its own samples only."""
+        state.stats[0].clear()
+        state.surrogate = float("nan")
+
+    def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
+        """Add coded samples."""
+        new.add_to(state.stats[0], 1.0, n_threads)
+
+    def update(self, state: State, n_new: int, n_threads: int) -> None:
+        """One projected gradient step."""
+        rate = self.a / (state.samples + n_new + self.b)
+        gradient_step(state.D, state.stats[0], rate, state.constraint, n_threads)
+
+    def end_epoch(self, state: State) -> None:
+        """Nothing is carried from one epoch to the next."""

@@ -1,0 +1,102 @@
+"""Arrays that lie outside of memory: memory maps, and what is cut into chunks and sliced."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.sources.chunked import ChunkedSource, even_starts
+from smalto.sources.in_memory import check_not_empty
+
+
+@runtime_checkable
+class Sliceable(Protocol):
+    """What zarr, h5py and Dask arrays have in common; none of them is imported here."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of rows and of features."""
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the numbers."""
+
+    @property
+    def chunks(self) -> Any:
+        """How it is cut: a size per axis, or all sizes of each axis, or None."""
+
+    def __getitem__(self, key: Any) -> Any:
+        """A part of it."""
+
+
+def from_memmap(X: np.memmap[Any, Any], buffer_rows: int | None = None) -> ChunkedSource:
+    """A memory map, read in pieces whose pages are given back to the system."""
+    _check_table(X.shape, X.dtype)
+    read_only = X.mode == "r" and isinstance(X.filename, str | Path)
+    pages: Any = getattr(X, "_mmap", None)
+    # Not where the map holds changes of its own (mode "c"): they would be lost.
+    releases = X.mode != "c" and isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED")
+
+    def read(a: int, b: int) -> Array:
+        if releases:  # what was read before
+            pages.madvise(mmap.MADV_DONTNEED)
+        return np.asarray(X[a:b])
+
+    return ChunkedSource(
+        read,
+        X.shape,
+        X.dtype,
+        buffer_rows=buffer_rows,
+        files=(Path(X.filename),) if read_only and X.filename is not None else (),
+    )
+
+
+def from_sliceable(
+    X: Sliceable, buffer_rows: int | None = None, files: tuple[Path, ...] = ()
+) -> ChunkedSource:
+    """An array of zarr, h5py or Dask, read by its own chunks of rows."""
+    _check_table(X.shape, X.dtype)
+    n_rows, n_features = X.shape
+    shards = getattr(X, "shards", None)  # zarr: several chunks in one object
+    rows: Any = (shards or X.chunks or (None,))[0]
+    is_lazy = isinstance(rows, tuple)  # Dask: sizes of all chunks, and computed, not stored
+    starts: Array | None
+    if is_lazy:
+        if not np.isfinite(rows).all():
+            message = "the chunks of the Dask array have unknown sizes: call compute_chunk_sizes()"
+            raise ValueError(message)
+        starts = np.concatenate([[0], np.cumsum([size for size in rows if size])])
+    elif rows is None:
+        starts = None
+    else:
+        starts = even_starts(n_rows, int(rows))
+
+    def read(a: int, b: int) -> Array:
+        return np.asarray(X[a:b])
+
+    return ChunkedSource(
+        read,
+        (n_rows, n_features),
+        X.dtype,
+        starts,
+        buffer_rows=buffer_rows,
+        files=files,
+        remember=not is_lazy,
+    )
+
+
+def _check_table(shape: tuple[int, ...], dtype: Any) -> None:
+    if len(shape) != 2:
+        message = f"X must be two-dimensional (rows are samples), got shape {tuple(shape)}"
+        raise ValueError(message)
+    check_not_empty(shape)
+    if shape[1] == 0:
+        message = f"X has no features: its shape is {tuple(shape)}"
+        raise ValueError(message)
+    if np.dtype(dtype).kind not in "fiub":
+        message = f"X must hold real numbers, got dtype {dtype}"
+        raise TypeError(message)
