@@ -21,7 +21,7 @@ X = load_digits().data  # 1 797 pictures of 8 x 8
 k = 16
 dense = PCA(k).fit(X)
 
-sparse = SparsePCA(k, density=0.25, n_epochs=5, random_state=0).fit(X)
+sparse = SparsePCA(k, density=0.25, max_epochs=5, random_state=0).fit(X)
 print(f"principal components explain {dense.explained_variance_ratio_.sum():.0%} of the variance")
 print(
     f"sparse ones {sparse.explained_variance_ratio_.sum():.0%} (adjusted for not being orthogonal), "

@@ -14,7 +14,7 @@ CONVEX = [
     Lasso(0.1),
     Lasso(0.1, positive=True),
     Lasso(0.05, ridge=0.2),
-    Lasso(0.05, ridge=0.2, weights=np.geomspace(0.3, 3, 24)),
+    Lasso(0.05, ridge=0.2, penalty_weights=np.geomspace(0.3, 3, 24)),
     L1Ball(0.9),
     L1Ball(0.9, positive=True),
     ErrorBound(0.3),
@@ -77,7 +77,7 @@ def test_a_bound_out_of_reach_has_an_infinite_gap():
 
 def test_greedy_coders_have_no_gap():
     X, D = ordinary()
-    for coder in (OMP(nonzeros=3), L0(0.1)):
+    for coder in (OMP(max_nonzeros=3), L0(0.1)):
         codes, info = encode(X, D, coder, return_info=True)
         assert np.isnan(info.gap).all()
         np.testing.assert_array_equal(info.iterations, info.nonzeros)

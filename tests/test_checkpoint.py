@@ -21,7 +21,7 @@ from smalto.sources import as_source
 X = np.random.default_rng(0).standard_normal((1200, 10))
 
 PROBLEMS = {
-    "two-epochs": {"coder": Lasso(nonzeros=3), "constraint": ElasticNetBall(density=0.5)},
+    "two-epochs": {"coder": Lasso(mean_nonzeros=3), "constraint": ElasticNetBall(density=0.5)},
     "stored codes": {"coder": Lasso(0.5), "learner": Online(64, memory="replace")},
     "replacement": {
         "coder": Lasso(0.5), "learner": Online(50), "replacement": Replacement(correlation=0.7, every=1),
@@ -45,7 +45,7 @@ def test_a_run_goes_on_bit_for_bit_from_its_file(name, chunked, tmp_path):
         return as_source(tmp_path / "x.npy", buffer_rows=200) if chunked else X
 
     settings = {"n_atoms": 30, **PROBLEMS[name], "random_state": 0}
-    whole = learn(data(), n_epochs=3, **settings)
+    whole = learn(data(), max_epochs=3, **settings)
     path = tmp_path / "run.safetensors"
     rng = random.Random(name)
     state, steps = None, 0
@@ -59,12 +59,12 @@ def test_a_run_goes_on_bit_for_bit_from_its_file(name, chunked, tmp_path):
         saver = Checkpoint(path, every_steps=rng.randint(1, 2))
         first = settings if state is None else {"n_atoms": 30, "state": state}
         with contextlib.suppress(Stop):
-            learn(data(), n_epochs=3, callbacks=[saver, fail], **first)
+            learn(data(), max_epochs=3, callbacks=[saver, fail], **first)
         if path.exists():
             state = State.load(path)
             steps = state.step
     # Only the time differs.
-    again = learn(data(), 30, n_epochs=3, state=state)
+    again = learn(data(), 30, max_epochs=3, state=state)
     np.testing.assert_array_equal(again.D, whole.D)
     np.testing.assert_array_equal(again.state.last_used, whole.state.last_used)
     assert again.state.coder == whole.state.coder
@@ -151,7 +151,7 @@ from smalto.learning import Checkpoint
 folder = Path(sys.argv[1])
 path = folder / "run.safetensors"
 saver = Checkpoint(path, every_steps=1)
-options = dict(n_epochs=4, callbacks=[saver], n_threads=1)
+options = dict(max_epochs=4, callbacks=[saver], n_threads=1)
 if path.exists():
     result = learn(folder / "x.npy", 30, state=State.load(path), **options)
 else:
@@ -167,7 +167,7 @@ np.save(folder / "D.npy", result.D)
 def test_a_killed_run_ends_with_the_same_dictionary(tmp_path):
     """The small form of `benchmarks/crashes.py`, which kills twenty times."""
     np.save(tmp_path / "x.npy", X)
-    options = {"learner": Online(20, memory="replace"), "random_state": 0, "n_epochs": 4}
+    options = {"learner": Online(20, memory="replace"), "random_state": 0, "max_epochs": 4}
     expected = learn(
         X, 30, Lasso(0.5), replacement=Replacement(correlation=0.7, every=2), **options
     ).D  # fmt: skip
@@ -217,7 +217,7 @@ def small_disk(tmp_path):
 
 def test_a_full_disk(small_disk):
     path = small_disk / "run.safetensors"
-    options = {"learner": Online(64, memory="replace"), "random_state": 0, "n_epochs": 2}
+    options = {"learner": Online(64, memory="replace"), "random_state": 0, "max_epochs": 2}
 
     def fill(state, record):
         if record.step == 4:
@@ -232,7 +232,7 @@ def test_a_full_disk(small_disk):
     assert State.load(path).step == 4
     assert sorted(file.name for file in small_disk.iterdir()) == ["other", "run.safetensors"]
     (small_disk / "other").unlink()
-    again = learn(X, 30, state=State.load(path), n_epochs=2)
+    again = learn(X, 30, state=State.load(path), max_epochs=2)
     np.testing.assert_array_equal(again.D, expected.D)
     # Who says so goes on learning without checkpoints.
     saver = Checkpoint(path, every_steps=2, keep=1, on_error="warn")

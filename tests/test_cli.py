@@ -249,7 +249,7 @@ def test_learn_writes_a_model_and_no_checkpoint_stays(model, table):
     assert [p.name for p in model.parent.iterdir()] == ["samples.npy", "model.safetensors"] or {
         p.name for p in model.parent.iterdir()
     } == {"samples.npy", "model.safetensors"}
-    result = smalto.learn(np.load(table), 16, Lasso(nonzeros=3), random_state=0)
+    result = smalto.learn(np.load(table), 16, Lasso(mean_nonzeros=3), random_state=0)
     np.testing.assert_array_equal(learned.D, result.D)
     assert learned.coder == result.coder
 
@@ -333,7 +333,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
     out = tmp_path / "m.safetensors"
     state = out.with_suffix(".state.safetensors")
     options = ["-o", out, "--atoms", 8, "--lam", 0.5, "--epochs", 3]
-    half = smalto.learn(np.load(table), 8, Lasso(0.5), n_epochs=1, random_state=0).state
+    half = smalto.learn(np.load(table), 8, Lasso(0.5), max_epochs=1, random_state=0).state
     half.save(state)
     done = run("learn", table, *options)
     assert done.exit_code == 1
@@ -341,7 +341,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
     assert run("info", state).exit_code == 0
     done = run("learn", table, *options, "--resume")
     assert done.exit_code == 0, done.output
-    whole = smalto.learn(np.load(table), 8, Lasso(0.5), n_epochs=3, random_state=0)
+    whole = smalto.learn(np.load(table), 8, Lasso(0.5), max_epochs=3, random_state=0)
     np.testing.assert_array_equal(smalto.Model.load(out).D, whole.D)
     assert not state.exists()
 

@@ -248,7 +248,7 @@ def test_learning(coder):
         return float((0.5 * ((test - codes @ D) ** 2).sum(1) + coder.penalty(codes)).mean())
 
     first = learn(X, 20, coder, random_state=0, max_steps=1).D
-    last = learn(X, 20, coder, random_state=0, n_epochs=4).D
+    last = learn(X, 20, coder, random_state=0, max_epochs=4).D
     assert cost(last) < cost(first)
     model = DictionaryLearning(16, coder=coder, random_state=0).fit(X)
     assert model.transform(test).shape == (200, 16)

@@ -69,7 +69,7 @@ def test_learning_stays_in_the_set_and_lowers_the_cost(constraint, dtype):
     X = samples().astype(dtype)
     positive = isinstance(constraint, Simplex) or getattr(constraint, "positive", False)
     result = learn(
-        np.abs(X) if positive else X, 30, Lasso(0.1), constraint, Online(100), n_epochs=3,
+        np.abs(X) if positive else X, 30, Lasso(0.1), constraint, Online(100), max_epochs=3,
         validation=np.abs(X[:300]) if positive else X[:300], random_state=0,
     )  # fmt: skip
     assert max(constraint.gauge(atom) for atom in result.D) <= 1 + 1e-5
@@ -87,14 +87,14 @@ def test_learning_stays_in_the_set_and_lowers_the_cost(constraint, dtype):
 def test_every_learner_takes_every_set(learner):
     for constraint in (ElasticNetBall(0.3), FusedLassoBall(0.2, 0.2)):
         result = learn(
-            samples(n=500), 20, Lasso(0.1), constraint, learner, n_epochs=2, random_state=0
+            samples(n=500), 20, Lasso(0.1), constraint, learner, max_epochs=2, random_state=0
         )
         assert max(constraint.gauge(atom) for atom in result.D) <= 1 + 1e-9
 
 
 def test_gamma_zero_is_the_ball():
     X = samples(n=500)
-    settings = {"learner": Online(100), "n_epochs": 2, "random_state": 0}
+    settings = {"learner": Online(100), "max_epochs": 2, "random_state": 0}
     ball = learn(X, 20, Lasso(0.1), L2Ball(), **settings).D
     for constraint in (ElasticNetBall(0.0), FusedLassoBall(0.0, 0.0)):
         np.testing.assert_allclose(
@@ -107,7 +107,7 @@ def test_gamma_zero_is_the_ball():
 def test_a_wanted_density_is_reached(kind, wanted):
     settings = {"gamma2": 0.02} if kind is FusedLassoBall else {}
     result = learn(
-        samples(n=3000), 30, Lasso(0.1), kind(density=wanted, **settings), Online(100), n_epochs=5,
+        samples(n=3000), 30, Lasso(0.1), kind(density=wanted, **settings), Online(100), max_epochs=5,
         random_state=0,
     )  # fmt: skip
     zeros = np.mean(result.D != 0)
@@ -131,7 +131,7 @@ def test_a_run_with_a_density_resumes_bit_for_bit():
 
 def test_fused_atoms_have_few_jumps():
     X = samples()
-    settings = {"learner": Online(100), "n_epochs": 3, "random_state": 0}
+    settings = {"learner": Online(100), "max_epochs": 3, "random_state": 0}
     rough = learn(X, 30, Lasso(0.1), ElasticNetBall(0.2), **settings).D
     fused = learn(X, 30, Lasso(0.1), FusedLassoBall(0.2, 0.5), **settings).D
 
@@ -143,7 +143,7 @@ def test_fused_atoms_have_few_jumps():
 
 def test_the_estimator_takes_them_and_gives_csr():
     model = DictionaryLearning(
-        20, coder=Lasso(0.1), constraint=ElasticNetBall(density=0.3), learner=Online(100), n_epochs=3,
+        20, coder=Lasso(0.1), constraint=ElasticNetBall(density=0.3), learner=Online(100), max_epochs=3,
         random_state=0,
     ).fit(samples())  # fmt: skip
     components = model.sparse_components_

@@ -79,10 +79,10 @@ def expected_failures(estimator):
             3, coder=Lasso(positive=True), constraint=L2Ball(positive=True), random_state=0
         ),
         DictionaryLearning(3, sparse_output=True, random_state=0),
-        DictionaryLearning(3, learner=Batch(), n_epochs=3, random_state=0),
+        DictionaryLearning(3, learner=Batch(), max_epochs=3, random_state=0),
         DictionaryLearning(3, learner=SGD(), random_state=0),
-        DictionaryLearning(3, learner=Online(memory="replace"), n_epochs=2, random_state=0),
-        DictionaryLearning(3, coder=Lasso(nonzeros=1), random_state=0),
+        DictionaryLearning(3, learner=Online(memory="replace"), max_epochs=2, random_state=0),
+        DictionaryLearning(3, coder=Lasso(mean_nonzeros=1), random_state=0),
         DictionaryLearning(3, learner=Online(batch_size=4, memory="all"), random_state=0),
     ],
     expected_failed_checks=expected_failures,
@@ -176,7 +176,7 @@ def test_fit_is_learn(learner):
     X, validation = samples(), samples(100, seed=3)
     init = samples(K, seed=9)
     init[1] *= 1e-3  # of no use, so that there is something to replace
-    settings = {"n_epochs": 3, "max_steps": 17, "init": init}
+    settings = {"max_epochs": 3, "max_steps": 17, "init": init}
     settings["replacement"] = Replacement(idle=1.0, every=1)
     ours = model(learner=learner, continuation=Continuation(0.5, 5), **settings)
     ours.fit(X, validation=validation, validate_every=[3])
@@ -200,13 +200,13 @@ def test_fit_finds_what_was_planted():
     X, other = samples(2000), samples(seed=5)
     best = model(init=planted(), max_steps=0).fit(X).score(other)
     start = model(max_steps=0).fit(X).score(other)
-    assert best - model(n_epochs=20).fit(X).score(other) < 0.1 * (best - start)
+    assert best - model(max_epochs=20).fit(X).score(other) < 0.1 * (best - start)
 
 
-@pytest.mark.parametrize("settings", [{}, {"coder": Lasso(nonzeros=3)}, {"learner": Batch()}])
+@pytest.mark.parametrize("settings", [{}, {"coder": Lasso(mean_nonzeros=3)}, {"learner": Batch()}])
 def test_fitting_again_and_other_threads_give_the_same_bits(settings):
     X = samples(1000)
-    estimators = [model(n_threads=t, n_epochs=3, **settings) for t in (1, 1, 2, 3)]
+    estimators = [model(n_threads=t, max_epochs=3, **settings) for t in (1, 1, 2, 3)]
     once = estimators[0].fit(X)
     estimators[1].fit(X[:100])
     for other in estimators[1:]:
@@ -226,11 +226,11 @@ def test_the_seed_matters():
 
 def test_limits_and_why_it_ended():
     X = samples()
-    assert model(n_epochs=2).fit(X).stopped_ == "epochs"
-    by_steps = model(n_epochs=None, max_steps=11).fit(X)
+    assert model(max_epochs=2).fit(X).stopped_ == "epochs"
+    by_steps = model(max_epochs=None, max_steps=11).fit(X)
     assert (by_steps.stopped_, by_steps.n_iter_, len(by_steps.history_)) == ("steps", 11, 11)
-    assert model(n_epochs=None, max_seconds=0.05).fit(X).stopped_ == "seconds"
-    ended = model(n_epochs=9, callbacks=[lambda state, record: record.step == 3]).fit(X)
+    assert model(max_epochs=None, max_seconds=0.05).fit(X).stopped_ == "seconds"
+    ended = model(max_epochs=9, callbacks=[lambda state, record: record.step == 3]).fit(X)
     assert (ended.stopped_, ended.n_iter_) == ("callback", 3)
 
 
@@ -306,7 +306,7 @@ def test_the_first_step_of_a_stream_is_that_of_learn():
 
 def test_a_stream_calibrates_its_lam_at_steps_1_2_4():
     X = samples(8 * 40)
-    coder = Lasso(nonzeros=3)
+    coder = Lasso(mean_nonzeros=3)
     stream = model(coder=coder).partial_fit(X[:40])
     for step in range(1, 8):
         batch = X[40 * step : 40 * (step + 1)]
@@ -341,7 +341,7 @@ def test_unequal_batches_are_weighted_by_their_samples(rho):
 
 def test_partial_fit_goes_on_after_fit():
     X, more = samples(), samples(60, seed=1)
-    fitted = model(n_epochs=2).fit(X)
+    fitted = model(max_epochs=2).fit(X)
     steps, D, history = fitted.n_iter_, fitted.components_, list(fitted.history_)
     kept = D.copy()
     past = sum(part.total_weight() for part in fitted.state_.stats)
@@ -373,7 +373,7 @@ def test_a_stream_learns():
 @pytest.mark.parametrize("after_fit", [False, True])
 def test_a_pickled_model_goes_on_bit_for_bit(after_fit):
     X = samples()
-    estimator = model(coder=Lasso(nonzeros=3))
+    estimator = model(coder=Lasso(mean_nonzeros=3))
     estimator = estimator.fit(X) if after_fit else estimator.partial_fit(X[:70])
     copy = pickle.loads(pickle.dumps(estimator))
     np.testing.assert_array_equal(copy.transform(X), estimator.transform(X))
@@ -435,11 +435,11 @@ def test_stored_codes_have_no_stream():
 # --- codes
 
 
-@pytest.mark.parametrize("coder", [None, LASSO, Lasso(0.2, ridge=0.1), Lasso(nonzeros=3)])
+@pytest.mark.parametrize("coder", [None, LASSO, Lasso(0.2, ridge=0.1), Lasso(mean_nonzeros=3)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_transform_is_the_training_problem(coder, dtype):
     X, other = samples(dtype=dtype), samples(150, dtype, seed=1)
-    fitted = model(coder=coder, n_epochs=5).fit(X)
+    fitted = model(coder=coder, max_epochs=5).fit(X)
     codes = fitted.transform(other)
     assert fitted.coder_.lam == fitted.state_.coder.lam
     expected = encode(other, fitted.components_, fitted.coder_)
@@ -447,7 +447,7 @@ def test_transform_is_the_training_problem(coder, dtype):
     assert codes.dtype == fitted.components_.dtype == dtype
     given = encode(other, fitted.components_, Lasso(fitted.coder_.lam, fitted.coder_.ridge))
     np.testing.assert_array_equal(codes, given.toarray())
-    if coder == Lasso(nonzeros=3):
+    if coder == Lasso(mean_nonzeros=3):
         assert 2 < np.count_nonzero(codes) / len(codes) < 4
 
 
@@ -461,7 +461,7 @@ def test_codes_are_optimal():
     np.testing.assert_allclose(gradient[used], LASSO.lam * np.sign(codes[used]), rtol=1e-6)
 
 
-@pytest.mark.parametrize("coder", [LASSO, Lasso(nonzeros=3)])
+@pytest.mark.parametrize("coder", [LASSO, Lasso(mean_nonzeros=3)])
 def test_a_code_depends_on_its_row_alone(coder):
     X = samples()
     fitted = model(coder=coder).fit(X)
@@ -497,7 +497,7 @@ def test_sparse_output():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_inverse_transform(dtype):
     X = samples(dtype=dtype)
-    fitted = model(coder=Lasso(0.01), n_epochs=30).fit(X)
+    fitted = model(coder=Lasso(0.01), max_epochs=30).fit(X)
     codes = fitted.transform(X)
     for given in (
         codes,
@@ -528,11 +528,11 @@ def test_score_is_minus_the_mean_cost():
 
 def test_float32_stays_float32():
     X = samples(dtype=np.float32)
-    fitted = model(n_epochs=2).fit(X)
+    fitted = model(max_epochs=2).fit(X)
     assert fitted.components_.dtype == fitted.transform(X).dtype == np.float32
     assert fitted.transform(X.astype(np.float64)).dtype == np.float64
     assert model().fit(X.astype(np.float16)).components_.dtype == np.float64
-    reference = model(n_epochs=2).fit(X.astype(np.float64))
+    reference = model(max_epochs=2).fit(X.astype(np.float64))
     assert fitted.score(X) == pytest.approx(reference.score(X), rel=1e-3)
 
 
@@ -540,7 +540,7 @@ def test_float32_stays_float32():
 def test_sparse_input(kind):
     X = samples()
     X[np.abs(X) < 1] = 0
-    dense, other = model(n_epochs=2).fit(X), model(n_epochs=2).fit(kind(X))
+    dense, other = model(max_epochs=2).fit(X), model(max_epochs=2).fit(kind(X))
     np.testing.assert_allclose(other.components_, dense.components_, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(other.transform(kind(X)), dense.transform(X), rtol=1e-6, atol=1e-9)
     dense.partial_fit(X[:33])
@@ -569,7 +569,7 @@ def test_input_is_never_changed(make):
     before = [array.copy() for array in arrays]
     for array in arrays:
         array.flags.writeable = False
-    fitted = model(n_epochs=2).fit(X).partial_fit(X)
+    fitted = model(max_epochs=2).fit(X).partial_fit(X)
     fitted.transform(X)
     fitted.score(X)
     for array, was in zip(arrays, before, strict=True):
@@ -642,7 +642,7 @@ class Stranger:
         ({"coder": 0.1}, TypeError, "coder must be .* got 0.1"),
         ({"constraint": "l2"}, TypeError, "constraint must be .* got 'l2'"),
         ({"learner": "online"}, TypeError, "learner must be .* got 'online'"),
-        ({"n_epochs": 0}, ValueError, "n_epochs must be >= 1, got 0"),
+        ({"max_epochs": 0}, ValueError, "max_epochs must be >= 1, got 0"),
         ({"max_steps": 1.5}, TypeError, "max_steps must be an integer, got 1.5"),
         ({"max_seconds": -1}, ValueError, "max_seconds must be >= 0, got -1"),
         ({"init": np.eye(3, M)}, ValueError, f"init has 3 atoms, asked for are {K}"),
@@ -663,7 +663,7 @@ def test_wrong_settings_are_refused_by_fit(settings, error, message):
     with pytest.raises(error, match=message):
         estimator.fit(samples())
     assert vars(estimator) == before
-    in_a_stream = set(settings) - {"n_epochs", "max_steps", "max_seconds"}
+    in_a_stream = set(settings) - {"max_epochs", "max_steps", "max_seconds"}
     if in_a_stream and settings.get("n_components") != 401:
         with pytest.raises(error, match=message):
             estimator.partial_fit(samples())

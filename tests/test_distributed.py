@@ -40,14 +40,14 @@ PROBLEMS = [
     {"learner": Online(128, memory="replace")},
     {"learner": Batch(sweeps=2)},
     {"learner": SGD(2000.0, 2000.0, 128)},
-    {"coder": Lasso(nonzeros=3)},
-    {"coder": OMP(nonzeros=3)},
+    {"coder": Lasso(mean_nonzeros=3)},
+    {"coder": OMP(max_nonzeros=3)},
 ]
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_cluster_learns_what_one_machine_learns(problem, client):
-    options = {**SETTINGS, "n_epochs": 2, "validation": X[:50], **problem}
+    options = {**SETTINGS, "max_epochs": 2, "validation": X[:50], **problem}
     here = learn(X, 20, **options)
     there = cluster.learn(da.from_array(X, chunks=(200, 5)), 20, client=client, **options)
     np.testing.assert_allclose(there.D, here.D, atol=1e-8)
@@ -66,7 +66,7 @@ def test_a_cluster_learns_what_one_machine_learns(problem, client):
 @pytest.mark.parametrize("chunk", [200, 60])
 def test_the_number_of_workers_changes_nothing(staleness, chunk, client):
     data = da.from_array(X, chunks=(chunk, 12))
-    options = {"staleness": staleness, "n_epochs": 2, **SETTINGS}
+    options = {"staleness": staleness, "max_epochs": 2, **SETTINGS}
     two = cluster.learn(data, 20, client=client, **options)
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0"
@@ -88,7 +88,7 @@ def test_statistics_or_codes_are_the_same(client, monkeypatch):
 
 
 def test_staleness_learns_too(client):
-    options = {**SETTINGS, "n_epochs": 6, "validation": X[:200]}
+    options = {**SETTINGS, "max_epochs": 6, "validation": X[:200]}
     fresh = cluster.learn(da.from_array(X, chunks=(200, 12)), 20, client=client, **options)
     stale = cluster.learn(
         da.from_array(X, chunks=(200, 12)), 20, client=client, staleness=2, **options
@@ -123,11 +123,11 @@ def test_bags_lists_and_files_are_cut_into_blocks(client, tmp_path):
 
 def test_runs_on_a_cluster_go_on_from_a_file(client, tmp_path):
     data = da.from_array(X, chunks=(60, 12))
-    whole = cluster.learn(data, 20, client=client, n_epochs=3, **SETTINGS)
+    whole = cluster.learn(data, 20, client=client, max_epochs=3, **SETTINGS)
     saver = Checkpoint(tmp_path / "run", every_steps=1)
     cluster.learn(data, 20, client=client, max_steps=13, callbacks=[saver], **SETTINGS)
     state = State.load(tmp_path / "run")
-    again = cluster.learn(data, 20, client=client, n_epochs=3, state=state)
+    again = cluster.learn(data, 20, client=client, max_epochs=3, state=state)
     np.testing.assert_array_equal(again.D, whole.D)
 
 
@@ -176,7 +176,7 @@ def test_lost_workers_change_nothing(tmp_path):
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as local, distributed.Client(local) as client:  # fmt: skip
-        whole = cluster.learn(data, 20, client=client, n_epochs=2, **SETTINGS)
+        whole = cluster.learn(data, 20, client=client, max_epochs=2, **SETTINGS)
 
         def kill(state, record):
             if record.step in (3, 9):
@@ -189,6 +189,6 @@ def test_lost_workers_change_nothing(tmp_path):
 
                 threading.Thread(target=strike).start()
 
-        again = cluster.learn(data, 20, client=client, n_epochs=2, callbacks=[kill], **SETTINGS)
+        again = cluster.learn(data, 20, client=client, max_epochs=2, callbacks=[kill], **SETTINGS)
     assert kills == [3, 9]
     np.testing.assert_array_equal(again.D, whole.D)

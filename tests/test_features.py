@@ -96,7 +96,7 @@ def test_learning_from_shares_of_the_features_comes_close(make):
         left = X[2500:] - codes @ D
         return 0.5 * np.sum(left**2) + 0.02 * abs(codes).sum()
 
-    options = {"init": X[:8], "random_state": 0, "n_epochs": 8, "n_threads": 2}
+    options = {"init": X[:8], "random_state": 0, "max_epochs": 8, "n_threads": 2}
     start = learn(X[:2500], 8, lam, max_steps=0, init=X[:8], random_state=0).D
     whole = learn(make(X[:2500]), 8, lam, learner=Online(100), **options)
     share = learn(make(X[:2500]), 8, lam, learner=Online(100, features=0.25), **options)
@@ -107,9 +107,9 @@ def test_learning_from_shares_of_the_features_comes_close(make):
     )
     np.testing.assert_array_equal(again.D, share.D)
     half = learn(
-        make(X[:2500]), 8, lam, learner=Online(100, features=0.25), **{**options, "n_epochs": 3}
+        make(X[:2500]), 8, lam, learner=Online(100, features=0.25), **{**options, "max_epochs": 3}
     )
-    on = learn(make(X[:2500]), 8, n_epochs=8, state=half.state)
+    on = learn(make(X[:2500]), 8, max_epochs=8, state=half.state)
     np.testing.assert_array_equal(on.D, share.D)
 
 

@@ -36,12 +36,12 @@ X = np.random.default_rng(0).standard_normal((300, 10))
 BUILT_IN = set(known())
 
 SETTINGS = [
-    Lasso(0.1, ridge=0.2, positive=True), Lasso(nonzeros=3), L1Ball(2.0), L1Ball([1.0, 2.5]),
-    ErrorBound(0.1), OMP(nonzeros=3, eps=0.5), L0(0.3), Ridge(0.1), L2Ball(positive=True),
+    Lasso(0.1, ridge=0.2, positive=True), Lasso(mean_nonzeros=3), L1Ball(2.0), L1Ball([1.0, 2.5]),
+    ErrorBound(0.1), OMP(max_nonzeros=3, eps=0.5), L0(0.3), Ridge(0.1), L2Ball(positive=True),
     ElasticNetBall(0.1), replace(ElasticNetBall(density=0.3), pace=0.123, side=-1),
     FusedLassoBall(0.1, 0.2), Simplex(), Online(), Online(memory="replace", batch_size=7),
-    Bridge(0.1, 0.5), GroupLasso(0.1, [0, 0, 1, 1], weights=[1.0, 2.0]), JointLasso(0.2),
-    JointOMP(nonzeros=2), TreeLasso(0.1, parents=[-1, 0, 0, 1]), Lasso(0.1, weights=[1, np.inf]),
+    Bridge(0.1, 0.5), GroupLasso(0.1, [0, 0, 1, 1], group_weights=[1.0, 2.0]), JointLasso(0.2),
+    JointOMP(max_nonzeros=2), TreeLasso(0.1, parents=[-1, 0, 0, 1]), Lasso(0.1, penalty_weights=[1, np.inf]),
     Batch(sweeps=2), SGD(1.0, 2.0), Replacement(idle=float("inf")), Continuation(0.5, 7),
 ]  # fmt: skip
 
@@ -89,9 +89,9 @@ def same(a, b):
 
 
 RUNS = [
-    {"coder": Lasso(nonzeros=3), "constraint": ElasticNetBall(density=0.5)},
+    {"coder": Lasso(mean_nonzeros=3), "constraint": ElasticNetBall(density=0.5)},
     {"learner": Online(memory="replace", batch_size=40)},
-    {"learner": Batch(), "coder": OMP(nonzeros=2)},
+    {"learner": Batch(), "coder": OMP(max_nonzeros=2)},
     {"learner": SGD(batch_size=30)},
 ]
 

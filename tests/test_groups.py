@@ -26,14 +26,16 @@ def make(kind, lam, k, **settings):
         return GroupLasso(lam, [list(atoms[i : i + 3]) for i in range(0, k, 3)], **settings)
     if kind == "labels":
         labels = atoms % (1 + k // 4)
-        return GroupLasso(lam, labels, weights=1 + np.arange(1 + labels.max()) % 3, **settings)
+        return GroupLasso(
+            lam, labels, group_weights=1 + np.arange(1 + labels.max()) % 3, **settings
+        )
     if kind == "chain":
         return TreeLasso(lam, atoms - 1, **settings)
     if kind == "heap":
-        return TreeLasso(lam, (atoms - 1) // 2, weights=1.0 / (1 + atoms % 4), **settings)
+        return TreeLasso(lam, (atoms - 1) // 2, group_weights=1.0 / (1 + atoms % 4), **settings)
     halves = [list(atoms[: k // 2 + 1]), list(atoms[k // 2 + 1 :])]
     singles = [[int(atom)] for atom in atoms[::2]]
-    return TreeLasso(lam, groups=[half for half in halves if half] + singles, **settings)
+    return TreeLasso(lam, atom_groups=[half for half in halves if half] + singles, **settings)
 
 
 def quiet(X, D, coder, dtype=np.float64, **arguments):
@@ -129,7 +131,7 @@ def test_agrees_with_cvxpy(kind):
 
 def test_closed_forms():
     x = np.array([[3.0, 4.0, 0.5, -0.5]])
-    codes = encode(x, np.eye(4), GroupLasso(1.0, ["b", "b", "a", "a"], weights=[1, 2.5]))
+    codes = encode(x, np.eye(4), GroupLasso(1.0, ["b", "b", "a", "a"], group_weights=[1, 2.5]))
     np.testing.assert_allclose(codes.toarray(), [[1.5, 2.0, 0, 0]])
     codes = encode(x, np.eye(4), GroupLasso(1.0, [0, 0, 1, 1], l1=0.5))
     a = np.array([2.5, 3.5])
@@ -150,7 +152,7 @@ def test_special_cases_are_those_of_the_lasso():
     ):  # fmt: skip
         np.testing.assert_allclose(encode(X, D, coder).toarray(), expected, atol=1e-8)
     a = encode(X, D, GroupLasso(0.2, np.arange(30) // 3)).toarray()
-    b = encode(X, D, TreeLasso(0.2, groups=np.arange(30).reshape(10, 3))).toarray()
+    b = encode(X, D, TreeLasso(0.2, atom_groups=np.arange(30).reshape(10, 3))).toarray()
     np.testing.assert_allclose(a, b, atol=1e-8)
 
 
@@ -245,7 +247,7 @@ def test_learning_lowers_the_cost(coder):
         return float((0.5 * ((test - codes @ D) ** 2).sum(1) + coder.penalty(codes)).mean())
 
     first = learn(X, 20, coder, random_state=0, max_steps=1)
-    last = learn(X, 20, coder, random_state=0, n_epochs=3)
+    last = learn(X, 20, coder, random_state=0, max_epochs=3)
     assert cost(last.D) < cost(first.D)
     assert last.coder == coder
     model = DictionaryLearning(20, coder=coder, random_state=0).fit(X)
@@ -321,15 +323,15 @@ def test_bad_trees(settings, error, message):
 
 def test_values_compare_and_inputs_stay():
     groups = np.array([5, 5, 2])
-    coder = GroupLasso(0.1, groups, weights=[1, 2])
+    coder = GroupLasso(0.1, groups, group_weights=[1, 2])
     groups[0] = 7
-    assert coder == GroupLasso(0.1, [[2], [1, 0]], weights=np.array([1.0, 2.0]))
-    assert coder.groups == (1, 1, 0)
-    assert coder != GroupLasso(0.1, [0, 1, 1], weights=[1, 2])
+    assert coder == GroupLasso(0.1, [[2], [1, 0]], group_weights=np.array([1.0, 2.0]))
+    assert coder.atom_groups == (1, 1, 0)
+    assert coder != GroupLasso(0.1, [0, 1, 1], group_weights=[1, 2])
     assert len({coder, replace(coder), pickle.loads(pickle.dumps(coder))}) == 1
-    tree = TreeLasso(0.1, groups=[[2, 0, 1], [0]])
-    assert tree == replace(tree) == TreeLasso(0.1, groups=((0, 1, 2), (0,)))
-    assert hash(tree) == hash(TreeLasso(np.float64(0.1), groups=[np.arange(3), [0]]))
+    tree = TreeLasso(0.1, atom_groups=[[2, 0, 1], [0]])
+    assert tree == replace(tree) == TreeLasso(0.1, atom_groups=((0, 1, 2), (0,)))
+    assert hash(tree) == hash(TreeLasso(np.float64(0.1), atom_groups=[np.arange(3), [0]]))
     X, D = ordinary()
     X.flags.writeable = D.flags.writeable = False
     encode(X, D, make("heap", 0.1, 24, ridge=0.1))

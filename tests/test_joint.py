@@ -291,7 +291,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="JointLasso does not know of missing entries"):
         encode(X, D, JointLasso(0.1), mask=X > 0.5)
     with pytest.raises(ValueError, match="weights are for"):
-        encode(X, D, JointLasso(0.1), weights=np.ones(24))
+        encode(X, D, JointLasso(0.1), penalty_weights=np.ones(24))
     with pytest.raises(TypeError, match="JointOMP is not a convex problem"):
         duality_gap(X, D, np.zeros((20, 24)), JointOMP(2))
 

@@ -48,7 +48,7 @@ def test_learning_lowers_the_held_out_cost(coder):
     X, labels = planted()
     test, test_labels = planted(60, seed=1)
     result = learn(
-        X, 20, coder, groups=labels, validation=test, validation_groups=test_labels, n_epochs=4,
+        X, 20, coder, groups=labels, validation=test, validation_groups=test_labels, max_epochs=4,
         random_state=0,
     )  # fmt: skip
     costs = [record.test_cost for record in result.history if record.test_cost is not None]
@@ -57,7 +57,7 @@ def test_learning_lowers_the_held_out_cost(coder):
     assert costs[-1] == pytest.approx(cost(test, result.D, coder, test_labels), rel=1e-6)
     for threads in (1, 2):
         again = learn(
-            X, 20, coder, groups=labels, n_epochs=4, random_state=0, n_threads=threads
+            X, 20, coder, groups=labels, max_epochs=4, random_state=0, n_threads=threads
         )  # fmt: skip
         np.testing.assert_array_equal(again.D, result.D)
 
@@ -67,7 +67,7 @@ def test_learning_lowers_the_held_out_cost(coder):
 @pytest.mark.parametrize("coder", [JointLasso(0.3), JointOMP(3)], ids=repr)
 def test_learners(coder, learner):
     X, labels = planted(60)
-    result = learn(X, 12, coder, None, learner, groups=labels, n_epochs=3, random_state=0)
+    result = learn(X, 12, coder, None, learner, groups=labels, max_epochs=3, random_state=0)
     # From the second epoch on all samples are in the surrogate.
     surrogates = [record.surrogate for record in result.history if record.epoch > 0]
     assert surrogates[-1] < surrogates[0]
@@ -153,7 +153,7 @@ def test_weights_of_groups():
     X, labels = planted(80)
     names, numbers = np.unique(labels, return_inverse=True)
     weights = np.random.default_rng(0).integers(0, 3, len(names))[numbers].astype(float)
-    settings = {"n_epochs": 3, "random_state": 0}
+    settings = {"max_epochs": 3, "random_state": 0}
     learner = Batch()
     first = learn(X, 8, JointLasso(0.3), max_steps=0, groups=labels, random_state=0).D
     weighted = learn(

@@ -216,13 +216,13 @@ def test_default_lam_has_the_units_of_the_signals():
 @pytest.mark.parametrize("nonzeros", [1, 3.5, 8])
 def test_nonzeros_calibrates_lam(nonzeros, positive):
     X, D = ordinary(n=400, k=40, m=25)
-    codes = encode(X, D, Lasso(nonzeros=nonzeros, positive=positive))
+    codes = encode(X, D, Lasso(mean_nonzeros=nonzeros, positive=positive))
     assert codes.nnz / 400 == pytest.approx(nonzeros, rel=0.05)
 
 
 def test_nonzeros_calibration_is_exact_on_a_small_set():
     X, D = ordinary(n=30, k=20, m=12)
-    lam = Lasso(nonzeros=4).resolve(X, D).lam
+    lam = Lasso(mean_nonzeros=4).resolve(X, D).lam
     assert encode(X, D, Lasso(lam)).nnz == 4 * 30
 
 
@@ -258,7 +258,7 @@ def test_against_spams():
         (lambda: Lasso(float("inf")), ValueError, "lam must be finite, got inf"),
         (lambda: Lasso("big"), TypeError, "lam must be a number, got 'big'"),
         (lambda: Lasso(0.1, ridge=-1), ValueError, "ridge must be >= 0, got -1"),
-        (lambda: Lasso(nonzeros=0), ValueError, "nonzeros must be > 0, got 0"),
+        (lambda: Lasso(mean_nonzeros=0), ValueError, "nonzeros must be > 0, got 0"),
         (lambda: encode(np.eye(3), np.eye(3), 0.1), TypeError, "coder must be a coder"),
         (lambda: encode(np.eye(3), np.eye(3), Lasso), TypeError, r"did you mean Lasso\(...\)"),
         (
@@ -293,7 +293,7 @@ def test_against_spams():
             "n_threads must be >= 1, got 0",
         ),
         (
-            lambda: encode(np.eye(2), np.eye(2), Lasso(nonzeros=5)),
+            lambda: encode(np.eye(2), np.eye(2), Lasso(mean_nonzeros=5)),
             ValueError,
             "nonzeros must be at most 2",
         ),
@@ -362,7 +362,7 @@ def test_nonzeros_can_be_calibrated_where_some_paths_get_lost():
     rng = np.random.default_rng(0)
     D = np.exp(-0.5 * ((np.arange(40) - rng.uniform(0, 40, (100, 1))) / 8) ** 2)
     X = rng.standard_normal((200, 40))
-    assert encode(X, D, Lasso(nonzeros=3)).nnz / 200 == pytest.approx(3, rel=0.2)
+    assert encode(X, D, Lasso(mean_nonzeros=3)).nnz / 200 == pytest.approx(3, rel=0.2)
 
 
 def test_codes_that_fall_short_of_the_optimum_are_counted():

@@ -57,7 +57,7 @@ def test_every_learner_lowers_the_held_out_cost(name, dtype):
     X = X.astype(dtype)
     before = X[2500:].copy()
     result = learn(
-        X[:2500], 20, Lasso(0.1), learner=LEARNERS[name], n_epochs=8, validation=X[2500:],
+        X[:2500], 20, Lasso(0.1), learner=LEARNERS[name], max_epochs=8, validation=X[2500:],
         random_state=0,
     )  # fmt: skip
     costs = [record.test_cost for record in result.history if record.test_cost is not None]
@@ -76,7 +76,7 @@ def test_planted_dictionaries_are_recovered(noise, share):
     found = []
     for seed in range(3):
         X, D = planted(seed, n=4000, noise=noise)
-        result = learn(X, 20, Lasso(0.15), learner=Online(64), n_epochs=20, random_state=seed)
+        result = learn(X, 20, Lasso(0.15), learner=Online(64), max_epochs=20, random_state=seed)
         found.append(naive.matched(result.D, D))
     assert np.mean(found) >= share
 
@@ -86,7 +86,7 @@ def test_planted_dictionaries_are_recovered_as_well_as_by_spams():
     ours, theirs = [], []
     for seed in range(3):
         X, D = planted(seed, n=4000, noise=0.05)
-        result = learn(X, 20, Lasso(0.15), learner=Online(64), n_epochs=10, random_state=seed)
+        result = learn(X, 20, Lasso(0.15), learner=Online(64), max_epochs=10, random_state=seed)
         ours.append(naive.matched(result.D, D))
         first = X[np.random.default_rng(seed).permutation(len(X))[:20]]
         first = np.asfortranarray((first / np.linalg.norm(first, axis=1, keepdims=True)).T)
@@ -102,7 +102,7 @@ def test_planted_dictionaries_are_recovered_as_well_as_by_spams():
 def test_same_bits_for_any_number_of_threads(name):
     X, _ = planted(n=600)
     results = [
-        learn(X, 70, Lasso(0.1), learner=LEARNERS[name], n_epochs=3, random_state=1, n_threads=t)
+        learn(X, 70, Lasso(0.1), learner=LEARNERS[name], max_epochs=3, random_state=1, n_threads=t)
         for t in (1, 2, 3)
     ]
     for other in results[1:]:
@@ -130,17 +130,22 @@ def test_a_resumed_run_is_the_run_never_stopped(name):
 def test_nonzeros_and_continuation_resume_too():
     X, _ = planted(n=500)
     settings = {"learner": Online(32), "random_state": 3, "continuation": Continuation(0.2, 12)}
-    whole = learn(X, 25, Lasso(nonzeros=3), max_steps=20, **settings)
-    part = learn(X, 25, Lasso(nonzeros=3), max_steps=7, **settings)
+    whole = learn(X, 25, Lasso(mean_nonzeros=3), max_steps=20, **settings)
+    part = learn(X, 25, Lasso(mean_nonzeros=3), max_steps=7, **settings)
     rest = learn(
-        X, 25, Lasso(nonzeros=3), max_steps=20, state=part.state, continuation=Continuation(0.2, 12)
+        X,
+        25,
+        Lasso(mean_nonzeros=3),
+        max_steps=20,
+        state=part.state,
+        continuation=Continuation(0.2, 12),
     )
     assert np.array_equal(whole.D, rest.D)
 
 
 def test_nonzeros_is_kept_while_the_dictionary_changes():
     X, _ = planted(n=3000, noise=0.1)
-    result = learn(X, 20, Lasso(nonzeros=3), learner=Online(64), n_epochs=3, random_state=0)
+    result = learn(X, 20, Lasso(mean_nonzeros=3), learner=Online(64), max_epochs=3, random_state=0)
     assert encode(X, result.D, result.coder).nnz / 3000 == pytest.approx(3, rel=0.1)
     assert result.coder.nonzeros is None  # nothing is decided again on other rows
     assert encode(X[:5], result.D, result.coder).nnz == encode(X, result.D, result.coder)[:5].nnz
@@ -149,7 +154,7 @@ def test_nonzeros_is_kept_while_the_dictionary_changes():
 def test_zero_rows_in_a_batch_do_not_end_a_calibrated_run():
     X = np.zeros((400, 8))
     X[::20] = np.random.default_rng(0).standard_normal((20, 8))
-    result = learn(X, 4, Lasso(nonzeros=2), learner=Online(8), n_epochs=2, random_state=0)
+    result = learn(X, 4, Lasso(mean_nonzeros=2), learner=Online(8), max_epochs=2, random_state=0)
     assert result.coder.lam > 0
 
 
@@ -228,7 +233,7 @@ def test_batches_of_any_size_weigh_by_their_samples():
 def test_a_short_last_batch_counts_for_what_it_is():
     X, _ = planted(n=70)
     learner = Online(64, rho=0.0, memory="all")
-    result = learn(X, 10, Lasso(0.1), learner=learner, n_epochs=1, random_state=0)
+    result = learn(X, 10, Lasso(0.1), learner=learner, max_epochs=1, random_state=0)
     assert [record.samples for record in result.history] == [64, 70]
     assert result.state.stats[0].weight == pytest.approx(70 / 64)
 
@@ -237,7 +242,7 @@ def test_two_epochs_forgets_what_is_older():
     X, _ = planted(n=128)
     weights = []
     learn(
-        X, 10, Lasso(0.1), learner=Online(32, rho=0.0), n_epochs=4, random_state=0,
+        X, 10, Lasso(0.1), learner=Online(32, rho=0.0), max_epochs=4, random_state=0,
         callbacks=[lambda s, r: weights.append(sum(part.total_weight() for part in s.stats))],
     )  # fmt: skip
     # Four steps an epoch: the past is the last epoch and this one.
@@ -281,7 +286,7 @@ def test_the_recorded_surrogate_is_that_of_the_statistics(name):
     learner = LEARNERS[name]
     if name == "two-epochs":
         learner = Online(32, t0=0.5)
-    learn(X, 40, Lasso(0.1), learner=learner, n_epochs=4, random_state=0, callbacks=[check],
+    learn(X, 40, Lasso(0.1), learner=learner, max_epochs=4, random_state=0, callbacks=[check],
           replacement=Replacement(idle=1, every=2))  # fmt: skip
 
 
@@ -296,7 +301,7 @@ def test_replace_is_descent_on_the_joint_cost():
             costs.append(naive.lasso_cost(X, state.D, codes, lam).sum())
 
     result = learn(
-        X, 25, Lasso(lam), learner=Online(32, memory="replace"), n_epochs=15, random_state=0,
+        X, 25, Lasso(lam), learner=Online(32, memory="replace"), max_epochs=15, random_state=0,
         callbacks=[joint],
     )  # fmt: skip
     assert len(costs) > 100
@@ -316,7 +321,7 @@ def test_replace_is_descent_on_the_joint_cost():
 def test_replace_accounts_rightly_for_a_lam_that_changes():
     X, _ = planted(n=200)
     result = learn(
-        X, 20, Lasso(0.2), learner=Online(40, memory="replace"), n_epochs=3, random_state=0,
+        X, 20, Lasso(0.2), learner=Online(40, memory="replace"), max_epochs=3, random_state=0,
         continuation=Continuation(0.1, 4),
     )  # fmt: skip
     codes = result.state.store.fetch(np.arange(200)).as_csr(20).toarray()
@@ -332,7 +337,7 @@ def test_unused_and_duplicate_atoms_are_replaced_and_stay_alive(memory):
     D0[6] = -D0[4]  # and its mirror image
     D0[7] = 0.0  # never used
     result = learn(
-        X, 20, Lasso(0.1), learner=Online(64, memory=memory), init=D0, n_epochs=20, random_state=0,
+        X, 20, Lasso(0.1), learner=Online(64, memory=memory), init=D0, max_epochs=20, random_state=0,
         replacement=Replacement(idle=5, every=4),
     )  # fmt: skip
     assert sum(record.replaced for record in result.history) >= 1
@@ -349,7 +354,7 @@ def test_unused_and_duplicate_atoms_are_replaced_and_stay_alive(memory):
 def test_without_replacement_a_dead_atom_stays_dead():
     X, D = planted(n=500)
     D[7] = 0.0
-    settings = {"learner": Online(64), "init": D, "n_epochs": 2, "random_state": 0}
+    settings = {"learner": Online(64), "init": D, "max_epochs": 2, "random_state": 0}
     result = learn(X, 20, Lasso(0.1), replacement=Replacement(idle=1e6), **settings)
     assert not result.D[7].any()
     assert sum(record.replaced for record in result.history) == 0
@@ -393,7 +398,7 @@ def test_csr_and_dense_samples_teach_the_same():
     X, _ = planted(n=400)
     X[np.abs(X) < 0.3] = 0.0
     for memory in ("two-epochs", "replace"):
-        settings = {"learner": Online(50, memory=memory), "n_epochs": 2, "random_state": 0}
+        settings = {"learner": Online(50, memory=memory), "max_epochs": 2, "random_state": 0}
         dense = learn(X, 15, Lasso(0.1), **settings)
         csr = learn(sparse.csr_array(X), 15, Lasso(0.1), **settings)
         np.testing.assert_allclose(dense.D, csr.D, atol=1e-8)
@@ -403,11 +408,11 @@ def test_positive_atoms_and_codes():
     rng = np.random.default_rng(0)
     X = np.abs(planted(n=500)[0])
     coder, ball = Lasso(0.1, positive=True), L2Ball(positive=True)
-    result = learn(X, 15, coder, ball, Online(50), n_epochs=3, random_state=0)
+    result = learn(X, 15, coder, ball, Online(50), max_epochs=3, random_state=0)
     assert result.D.min() >= 0
     assert encode(X, result.D, coder).data.min() > 0
     # Samples on the wrong side still give atoms to begin with.
-    result = learn(-X, 15, Lasso(0.1), ball, Online(50), n_epochs=2, random_state=0)
+    result = learn(-X, 15, Lasso(0.1), ball, Online(50), max_epochs=2, random_state=0)
     assert np.linalg.norm(result.D, axis=1).min() > 0.5
     assert test_cost(-X, result.D, 0.1) < 0.5 * (X**2).sum(1).mean() / 2
     assert rng is not None
@@ -423,11 +428,11 @@ def test_a_memory_map_is_read_a_buffer_at_a_time(tmp_path, monkeypatch):
     for a in range(0, n, 1000):
         X[a : a + 1000] = rng.standard_normal((1000, m))
     settings = {"learner": Online(256), "random_state": 0, "n_threads": 1}
-    learn(X[:4000], 16, Lasso(1.0), n_epochs=1, **settings)
+    learn(X[:4000], 16, Lasso(1.0), max_epochs=1, **settings)
 
     def peak(rows):
         tracemalloc.start()
-        learn(X[:rows], 16, Lasso(1.0), n_epochs=1, **settings)
+        learn(X[:rows], 16, Lasso(1.0), max_epochs=1, **settings)
         _, top = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return top
@@ -441,7 +446,7 @@ def test_limits_and_why_it_stopped():
     X, _ = planted(n=200)
     settings = {"learner": Online(50), "random_state": 0}
     assert learn(X, 10, Lasso(0.1), **settings).state.step == 4  # one epoch unless said
-    result = learn(X, 10, Lasso(0.1), max_steps=3, n_epochs=9, **settings)
+    result = learn(X, 10, Lasso(0.1), max_steps=3, max_epochs=9, **settings)
     assert (result.stopped, result.state.step) == ("steps", 3)
     result = learn(X, 10, Lasso(0.1), max_seconds=0.05, **settings)
     assert result.stopped == "seconds"
@@ -449,14 +454,16 @@ def test_limits_and_why_it_stopped():
     assert result.history[-1].seconds == result.state.seconds
     result = learn(X, 10, Lasso(0.1), max_steps=0, **settings)
     assert (result.stopped, result.history) == ("steps", [])
-    result = learn(X, 10, Lasso(0.1), n_epochs=5, callbacks=[lambda s, r: r.step == 7], **settings)
+    result = learn(
+        X, 10, Lasso(0.1), max_epochs=5, callbacks=[lambda s, r: r.step == 7], **settings
+    )
     assert (result.stopped, result.state.step) == ("callback", 7)
 
 
 def test_the_clock_excludes_evaluation_and_callbacks():
     X, _ = planted(n=200)
     result = learn(
-        X, 10, Lasso(0.1), learner=Online(50), n_epochs=1, random_state=0, validation=X,
+        X, 10, Lasso(0.1), learner=Online(50), max_epochs=1, random_state=0, validation=X,
         callbacks=[lambda s, r: time.sleep(0.2)],
     )  # fmt: skip
     assert result.state.step == 4
@@ -470,7 +477,7 @@ def test_the_clock_excludes_evaluation_and_callbacks():
 def test_when_the_validation_set_is_evaluated(every, expected):
     X, _ = planted(n=200)
     result = learn(
-        X, 10, Lasso(0.1), learner=Online(20), n_epochs=1, random_state=0, validation=X[:50],
+        X, 10, Lasso(0.1), learner=Online(20), max_epochs=1, random_state=0, validation=X[:50],
         validate_every=every,
     )  # fmt: skip
     assert {r.step for r in result.history if r.test_cost is not None} == expected
@@ -478,11 +485,11 @@ def test_when_the_validation_set_is_evaluated(every, expected):
 
 def test_early_stopping_and_progress(capsys):
     X, _ = planted(n=1000)
-    stop, bar = EarlyStopping(patience=2, tolerance=0.02), Progress(total=100_000)
+    stop, bar = EarlyStopping(patience=2, tol=0.02), Progress(total=100_000)
     steps = []
     for _ in range(2):  # callbacks can be used again
         result = learn(
-            X, 20, Lasso(0.1), learner=Online(50), n_epochs=100, random_state=0,
+            X, 20, Lasso(0.1), learner=Online(50), max_epochs=100, random_state=0,
             validation=X[:200], validate_every=5, callbacks=[stop, bar],
         )  # fmt: skip
         assert result.stopped == "callback"
@@ -499,7 +506,7 @@ def test_early_stopping_waits_while_the_cost_falls():
     def record(step, cost):
         return Record(step, 0, step, 0.0, 1.0, 1.0, cost, 1.0, 0, 1.0, 0.1)
 
-    stop = EarlyStopping(patience=2, tolerance=0.01)
+    stop = EarlyStopping(patience=2, tol=0.01)
     costs = [1.0, 0.9, 0.8, None, 0.795, 0.7, 0.695, 0.694, 0.5]
     answers = [stop(STATE, record(step, cost)) for step, cost in enumerate(costs, 1)]
     assert answers == [False, False, False, False, False, False, False, True, False]
@@ -512,7 +519,7 @@ from smalto.coders import Lasso
 from smalto.learners import {learner}
 X = np.random.default_rng(0).standard_normal((40_000, 32))
 print("ready", flush=True)
-result = learn(X, 64, Lasso(0.5), learner={learner}(), n_epochs=10_000, random_state=0,
+result = learn(X, 64, Lasso(0.5), learner={learner}(), max_epochs=10_000, random_state=0,
                callbacks=[lambda s, r: print("step", flush=True) if r.step == 1 else None])
 print(result.stopped, result.state.step, np.isfinite(result.D).all(), flush=True)
 """
@@ -570,7 +577,7 @@ def test_inputs_are_left_alone():
     before = X.copy(), D0.copy()
     X.flags.writeable = D0.flags.writeable = False
     for layout in (np.asarray, np.asfortranarray):
-        learn(layout(X), 10, Lasso(0.1), learner=Online(50), init=layout(D0), n_epochs=2)
+        learn(layout(X), 10, Lasso(0.1), learner=Online(50), init=layout(D0), max_epochs=2)
     assert np.array_equal(X, before[0])
     assert np.array_equal(D0, before[1])
 
@@ -623,7 +630,7 @@ STATE = learn(X0, 8, Lasso(0.1), learner=Online(20), max_steps=1, random_state=0
             "init has 4 atoms, asked for are 5",
         ),
         (lambda: learn(X0, 5, init=np.ones((5, 3))), ValueError, "init has 3 features"),
-        (lambda: learn(X0, 5, n_epochs=0), ValueError, "n_epochs must be >= 1, got 0"),
+        (lambda: learn(X0, 5, max_epochs=0), ValueError, "max_epochs must be >= 1, got 0"),
         (lambda: learn(X0, 5, max_steps=-1), ValueError, "max_steps must be >= 0, got -1"),
         (lambda: learn(X0, 5, max_seconds="soon"), TypeError, "max_seconds must be a number"),
         (
@@ -703,12 +710,12 @@ def test_an_error_in_the_middle_leaves_the_state_given_as_it_was(tmp_path):
     before = part.state.copy()
     X[:] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        learn(X, 8, state=part.state, n_epochs=3)
+        learn(X, 8, state=part.state, max_epochs=3)
     assert np.array_equal(before.D, part.state.D)
     assert np.array_equal(before.stats[0].A, part.state.stats[0].A)
 
 
 def test_a_useless_lam_is_named_once():
     with pytest.warns(UserWarning, match="every code is zero: lam=1e\\+04") as caught:
-        learn(X0, 5, Lasso(1e4), learner=Online(20), n_epochs=3, random_state=0)
+        learn(X0, 5, Lasso(1e4), learner=Online(20), max_epochs=3, random_state=0)
     assert len(caught) == 1

@@ -21,7 +21,7 @@ CODERS = [
     Lasso(0.05, ridge=0.1, positive=True),
     ErrorBound(0.1),
     L1Ball(1.0),
-    OMP(nonzeros=3),
+    OMP(max_nonzeros=3),
     L0(0.02),
     Ridge(0.1),
     Bridge(0.05, delta=0.05),
@@ -189,7 +189,11 @@ def test_a_signal_without_known_entries_has_the_zero_code():
         ({"mask": np.zeros((2, 2), bool)}, ValueError, "mask must have the shape"),
         ({"mask": np.full((20, 16), 0.5)}, TypeError, "mask must hold booleans"),
         ({"missing": "zero"}, ValueError, "missing must be None"),
-        ({"mask": np.ones((20, 16), bool), "coder": Lasso(nonzeros=3)}, ValueError, "give lam"),
+        (
+            {"mask": np.ones((20, 16), bool), "coder": Lasso(mean_nonzeros=3)},
+            ValueError,
+            "give lam",
+        ),
     ],
 )
 def test_bad_masks(arguments, error, message):
@@ -225,9 +229,9 @@ def planted(n=5000, k=20, m=16, seed=0):
 def test_a_planted_dictionary_is_found_through_holes():
     X, D = planted()
     Y = np.where(holes(X, 0.3), np.nan, X)
-    result = learn(Y, 20, Lasso(0.15), missing="nan", n_epochs=15, random_state=0)
+    result = learn(Y, 20, Lasso(0.15), missing="nan", max_epochs=15, random_state=0)
     assert naive.matched(result.D, D, 0.98) >= 0.95
-    by_zeros = learn(np.nan_to_num(Y), 20, Lasso(0.15), n_epochs=15, random_state=0)
+    by_zeros = learn(np.nan_to_num(Y), 20, Lasso(0.15), max_epochs=15, random_state=0)
     assert naive.matched(by_zeros.D, D, 0.98) < 0.5
 
 
@@ -236,7 +240,7 @@ def test_better_than_filling_with_means_on_patches():
     X = random_patches(photo, 6, 4000, random_state=0).astype(float)
     test = random_patches(photo, 6, 1000, random_state=1).astype(float)
     Y = np.where(holes(X, 0.3), np.nan, X)
-    coder, settings = Lasso(0.2), {"n_epochs": 4, "random_state": 0}
+    coder, settings = Lasso(0.2), {"max_epochs": 4, "random_state": 0}
     with_holes = learn(Y, 48, coder, missing="nan", **settings).D
     means = np.where(np.isnan(Y), np.nanmean(Y, axis=0), Y)
     filled = learn(means, 48, coder, **settings).D
@@ -254,7 +258,7 @@ def test_better_than_filling_with_means_on_patches():
 def test_the_surrogate_bounds_the_cost_over_known_entries(learner):
     X, _ = planted(n=400)
     mask = holes(X, 0.3)
-    result = learn(X, 12, Lasso(0.1), learner=learner, mask=mask, n_epochs=3, random_state=0)
+    result = learn(X, 12, Lasso(0.1), learner=learner, mask=mask, max_epochs=3, random_state=0)
     codes = encode(X, result.D, Lasso(0.1), mask=mask).toarray()
     left = np.where(mask, 0, X - codes @ result.D)
     cost = (0.5 * (left**2).sum(1) + 0.1 * np.abs(codes).sum(1)).mean()
@@ -270,7 +274,7 @@ def test_the_surrogate_bounds_the_cost_over_known_entries(learner):
 def test_holes_in_batch_learning_never_raise_the_cost():
     X, _ = planted(n=300)
     result = learn(
-        X, 10, Lasso(0.1), learner=Batch(), mask=holes(X, 0.4), n_epochs=12, random_state=0
+        X, 10, Lasso(0.1), learner=Batch(), mask=holes(X, 0.4), max_epochs=12, random_state=0
     )
     costs = [record.batch_cost for record in result.history]
     assert all(b <= a + 1e-12 for a, b in itertools.pairwise(costs))
@@ -280,7 +284,7 @@ def test_every_way_to_say_it_learns_the_same():
     X, _ = planted(n=300)
     mask = holes(X, 0.3)
     nan = np.where(mask, np.nan, X)
-    settings = {"coder": Lasso(0.1), "n_epochs": 2, "random_state": 0}
+    settings = {"coder": Lasso(0.1), "max_epochs": 2, "random_state": 0}
     expected = learn(X, 10, mask=mask, **settings).D
     np.testing.assert_array_equal(learn(nan, 10, missing="nan", **settings).D, expected)
     masked = np.ma.MaskedArray(np.nan_to_num(nan), mask)

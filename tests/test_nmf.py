@@ -72,7 +72,7 @@ def test_docstring():
 def test_exact_factorization_is_found(init, dtype):
     X = planted(dtype=dtype)
     X = X[X.any(axis=1)]
-    model = NMF(5, init=init, tol=1e-6, n_epochs=20_000, random_state=1).fit(X)
+    model = NMF(5, init=init, tol=1e-6, max_epochs=20_000, random_state=1).fit(X)
     assert model.components_.dtype == dtype
     reached = (model.reconstruction_err_ / np.linalg.norm(X)) ** 2
     assert reached < min(1e-6, 100 * np.finfo(dtype).eps)  # its cost is a difference
@@ -89,7 +89,7 @@ def test_exact_factorization_is_found(init, dtype):
 @pytest.mark.filterwarnings("ignore:with lam=0:UserWarning")
 def test_cost_falls_and_signs_hold(lam, constraint, learner):
     X = planted(noise=0.1)
-    model = NMF(5, lam=lam, constraint=constraint, learner=learner, n_epochs=20, random_state=0)
+    model = NMF(5, lam=lam, constraint=constraint, learner=learner, max_epochs=20, random_state=0)
     codes = model.fit_transform(X)
     D = model.components_
     assert D.min() >= 0
@@ -108,7 +108,7 @@ def test_cost_falls_and_signs_hold(lam, constraint, learner):
 
 def test_history_is_the_cost():
     X = planted(noise=0.1)
-    model = NMF(5, tol=0, n_epochs=60, random_state=0).fit(X)
+    model = NMF(5, tol=0, max_epochs=60, random_state=0).fit(X)
     costs = [record.batch_cost for record in model.history_ if record.epoch]
     assert costs[-1] == pytest.approx(0.5 * model.reconstruction_err_**2 / len(X), rel=2e-3)
     assert costs[-1] == pytest.approx(min(costs), rel=1e-2)
@@ -120,7 +120,7 @@ def test_alternation_goes_on_from_what_the_learner_has_found():
     X = planted(n=2000, k=20, m=60, noise=0.1) + 5.0  # parts so alike that codes come slowly
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     reached = [
-        -NMF(20, lam=0.05, n_epochs=epochs, random_state=0).fit(X).score(X)
+        -NMF(20, lam=0.05, max_epochs=epochs, random_state=0).fit(X).score(X)
         for epochs in (nmf.FIRST_EPOCHS, nmf.FIRST_EPOCHS + 1)
     ]
     assert reached[1] < reached[0]
@@ -142,7 +142,7 @@ def test_transform_is_optimal_and_row_by_row(lam):
 @pytest.mark.parametrize("lam", [0.0, 0.1])
 def test_threads_do_not_matter(lam):
     X = planted(n=3000, noise=0.1, dtype=np.float32)
-    one, two = (NMF(5, lam=lam, n_threads=t, n_epochs=5, random_state=0).fit(X) for t in (1, 2))
+    one, two = (NMF(5, lam=lam, n_threads=t, max_epochs=5, random_state=0).fit(X) for t in (1, 2))
     np.testing.assert_array_equal(one.components_, two.components_)
 
 
@@ -150,11 +150,11 @@ def test_sparse_input_is_never_made_dense(monkeypatch):
     X = planted(n=600, noise=0.0)
     csr = sparse.csr_array(X)
     before = csr.copy()
-    one = NMF(5, n_epochs=10, random_state=0).fit(X)
+    one = NMF(5, max_epochs=10, random_state=0).fit(X)
     refused = lambda *a, **k: pytest.fail("densified")
     with monkeypatch.context() as patch:
         patch.setattr(sparse.csr_array, "todense", refused)
-        two = NMF(5, n_epochs=10, random_state=0).fit(csr)
+        two = NMF(5, max_epochs=10, random_state=0).fit(csr)
     np.testing.assert_allclose(one.components_, two.components_, atol=1e-6)
     np.testing.assert_allclose(one.reconstruction_err_, two.reconstruction_err_, atol=1e-5)
     np.testing.assert_allclose(one.transform(X), two.transform(csr), atol=1e-5)
@@ -234,7 +234,7 @@ def test_stream_goes_on_from_fit():
 @pytest.mark.parametrize("learner", [Online(memory="replace"), Batch(), SGD()])
 def test_other_learners(learner):
     X = planted(noise=0.1)
-    model = NMF(5, learner=learner, n_epochs=3, random_state=0).fit(X)
+    model = NMF(5, learner=learner, max_epochs=3, random_state=0).fit(X)
     assert model.components_.min() >= 0
     error = np.linalg.norm(X - model.transform(X) @ model.components_)
     assert model.reconstruction_err_ == pytest.approx(error, rel=1e-6)
@@ -242,7 +242,7 @@ def test_other_learners(learner):
 
 def test_reorder_keeps_the_state_whole():
     X = planted(noise=0.1)
-    model = NMF(5, learner=Online(memory="replace"), n_epochs=2, random_state=0).fit(X)
+    model = NMF(5, learner=Online(memory="replace"), max_epochs=2, random_state=0).fit(X)
     state = model.state_.copy()
     surrogate = state.mean_surrogate()
     order = np.array([3, 1, 4, 0, 2])
@@ -256,11 +256,11 @@ def test_reorder_keeps_the_state_whole():
 
 def test_other_coders():
     X = planted(noise=0.1)
-    model = NMF(5, coder=L1Ball(1.0, positive=True), n_epochs=5, random_state=0)
+    model = NMF(5, coder=L1Ball(1.0, positive=True), max_epochs=5, random_state=0)
     codes = model.fit_transform(X)
     assert codes.min() >= 0
     assert codes.sum(axis=1).max() <= 1 + 1e-6
-    few = NMF(5, coder=Lasso(nonzeros=2, positive=True), random_state=0).fit(X)
+    few = NMF(5, coder=Lasso(mean_nonzeros=2, positive=True), random_state=0).fit(X)
     assert np.count_nonzero(few.transform(X)) / len(X) == pytest.approx(2, abs=0.7)
     ridge = NMF(5, coder=Lasso(0.0, ridge=5.0, positive=True), random_state=0).fit(X)
     assert np.abs(ridge.transform(X)).sum() < np.abs(NMF(5, random_state=0).fit_transform(X)).sum()
@@ -269,7 +269,7 @@ def test_other_coders():
 def test_wanted_density():
     X = planted(noise=0.1)
     constraint = ElasticNetBall(density=0.3, positive=True)
-    model = NMF(5, lam=0.05, constraint=constraint, n_epochs=100, random_state=0).fit(X)
+    model = NMF(5, lam=0.05, constraint=constraint, max_epochs=100, random_state=0).fit(X)
     assert np.count_nonzero(model.components_) / model.components_.size == pytest.approx(
         0.3, abs=0.1
     )
@@ -316,12 +316,12 @@ def test_pickle_memory_map_and_frames(tmp_path):
     path = tmp_path / "X.npy"
     np.save(path, X)
     mapped = np.load(path, mmap_mode="r")
-    one = NMF(5, n_epochs=5, random_state=0).fit(mapped)
-    two = NMF(5, n_epochs=5, random_state=0).fit(X)
+    one = NMF(5, max_epochs=5, random_state=0).fit(mapped)
+    two = NMF(5, max_epochs=5, random_state=0).fit(X)
     np.testing.assert_array_equal(one.components_, two.components_)
     again = pickle.loads(pickle.dumps(two))
     np.testing.assert_array_equal(again.transform(X), two.transform(X))
-    counts = NMF(5, n_epochs=5, random_state=0).fit((10 * X).astype(np.uint8))
+    counts = NMF(5, max_epochs=5, random_state=0).fit((10 * X).astype(np.uint8))
     assert counts.components_.dtype == np.float64
 
 
@@ -354,7 +354,7 @@ BAD = [
     ({"coder": Lasso(0.1)}, planted(), "needs a non-negative coder, .* positive=True"),
     ({"constraint": L2Ball()}, planted(), "needs a non-negative constraint"),
     ({"coder": Lasso(0.1, positive=True), "lam": 0.1}, planted(), "lam=0.1 and coder exclude"),
-    ({"n_epochs": 0}, planted(), "n_epochs must be >= 1, got 0"),
+    ({"max_epochs": 0}, planted(), "max_epochs must be >= 1, got 0"),
 ]
 
 

@@ -217,7 +217,7 @@ def test_learning(coder):
         return float((0.5 * errors(test, D, codes) + coder.penalty(codes)).mean())
 
     first = learn(X, 20, coder, random_state=0, max_steps=1).D
-    last = learn(X, 20, coder, random_state=0, n_epochs=4).D
+    last = learn(X, 20, coder, random_state=0, max_epochs=4).D
     assert cost(last) < cost(first)
     assert DictionaryLearning(8, coder=coder, random_state=0).fit(X).transform(test).shape[1] == 8
 

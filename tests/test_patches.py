@@ -110,7 +110,7 @@ def test_patches_with_holes():
 
 def test_learning_from_a_source_is_learning_from_its_rows():
     source = PatchSource(noise(30, 30), 5)
-    kind = {"n_epochs": 2, "random_state": 3, "n_threads": 1}
+    kind = {"max_epochs": 2, "random_state": 3, "n_threads": 1}
     one = learn(source, 12, Lasso(0.2), **kind)
     two = learn(all_rows(source), 12, Lasso(0.2), **kind)
     np.testing.assert_array_equal(one.D, two.D)

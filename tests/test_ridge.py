@@ -51,7 +51,7 @@ def test_penalty_and_learning():
         return float((0.5 * ((X - codes @ D) ** 2).sum(1) + Ridge(0.1).penalty(codes)).mean())
 
     first = learn(X, 8, Ridge(0.1), random_state=0, max_steps=1).D
-    assert cost(learn(X, 8, Ridge(0.1), random_state=0, n_epochs=4).D) < cost(first)
+    assert cost(learn(X, 8, Ridge(0.1), random_state=0, max_epochs=4).D) < cost(first)
 
 
 def test_bad_input():

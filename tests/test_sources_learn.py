@@ -21,7 +21,7 @@ FIRST = np.random.default_rng(1).standard_normal((10, X.shape[1])).astype(np.flo
 
 
 def dictionary(source, **options):
-    return learn(source, 10, **{**SETTINGS, "n_epochs": 2, **options}).D
+    return learn(source, 10, **{**SETTINGS, "max_epochs": 2, **options}).D
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -51,15 +51,15 @@ def test_a_stream_in_the_same_order_gives_the_same_dictionary(sizes):
 
     np.testing.assert_array_equal(dictionary(Stream(epochs), init=FIRST), expected)
     one = [batch for epoch in (0,) for batch in epochs(epoch)]
-    expected = dictionary(X, init=FIRST, n_epochs=1)
+    expected = dictionary(X, init=FIRST, max_epochs=1)
     for source in (iter(one), one, (batch for batch in one)):
-        np.testing.assert_array_equal(dictionary(source, init=FIRST, n_epochs=1), expected)
+        np.testing.assert_array_equal(dictionary(source, init=FIRST, max_epochs=1), expected)
 
 
 def test_sparse_streams():
     C = sparse.random_array((300, 12), density=0.4, format="csr", rng=0)
     first = np.random.default_rng(0).standard_normal((8, 12))
-    options = {"init": first, "n_epochs": 1, "coder": Lasso(0.1), "random_state": 0}
+    options = {"init": first, "max_epochs": 1, "coder": Lasso(0.1), "random_state": 0}
     shuffled = C[Order(300, 0).take(0, 0, 300)]
     expected = learn(C, 8, learner=Online(64), **options).D
     got = learn(iter([shuffled[:100], shuffled[100:]]), 8, learner=Online(64), **options).D
@@ -71,14 +71,14 @@ def cut(X, size=50):
 
 
 def test_an_iterator_ends_the_run():
-    result = learn(cut(X), 10, n_epochs=None, max_steps=1000, **SETTINGS)
+    result = learn(cut(X), 10, max_epochs=None, max_steps=1000, **SETTINGS)
     assert (result.stopped, result.state.epoch, result.state.samples) == ("source", 1, len(X))
     assert learn(cut(X), 10, **SETTINGS).stopped == "epochs"
-    with pytest.warns(UserWarning, match="n_epochs=3 was asked for, .* read only once"):
-        result = learn(cut(X), 10, n_epochs=3, **SETTINGS)
+    with pytest.warns(UserWarning, match="max_epochs=3 was asked for, .* read only once"):
+        result = learn(cut(X), 10, max_epochs=3, **SETTINGS)
     assert (result.stopped, result.state.epoch) == ("source", 1)
     # A list begins again, and one whose second reading is empty does not go on for ever.
-    assert learn(list(cut(X)), 10, n_epochs=3, **SETTINGS).state.samples == 3 * len(X)
+    assert learn(list(cut(X)), 10, max_epochs=3, **SETTINGS).state.samples == 3 * len(X)
 
     class Once:
         def __init__(self):

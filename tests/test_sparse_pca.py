@@ -28,13 +28,13 @@ def blocks(n=600, seed=0, dtype=np.float64, offset=20.0, noise=0.2):
 
 
 def model(k=4, **options):
-    return SparsePCA(k, **{"density": 0.25, "n_epochs": 10, "random_state": 0, **options})
+    return SparsePCA(k, **{"density": 0.25, "max_epochs": 10, "random_state": 0, **options})
 
 
 @parametrize_with_checks(
     [
         SparsePCA(3, random_state=0),
-        SparsePCA(2, gamma=0.2, nonzeros=1, random_state=0),
+        SparsePCA(2, gamma=0.2, mean_nonzeros=1, random_state=0),
         SparsePCA(2, density=0.7, lam=0.1, fused=0.1, random_state=0),
         SparsePCA(2, coder=Ridge(0.1), constraint=L2Ball(), learner=Batch(), random_state=0),
     ]
@@ -71,7 +71,7 @@ def test_fused_components_are_piecewise_constant():
     steps = np.zeros((2, 60))
     steps[0, 10:25], steps[1, 35:50] = 1, 1
     X = rng.standard_normal((500, 2)) * [3, 2] @ steps + rng.standard_normal((500, 60))
-    options = {"gamma": 0.1, "n_epochs": 10, "random_state": 0}
+    options = {"gamma": 0.1, "max_epochs": 10, "random_state": 0}
     plain, fused = (SparsePCA(2, fused=f, **options).fit(X) for f in (None, 0.5))
     jumps = [np.count_nonzero(np.abs(np.diff(m.components_)) > 1e-6) for m in (plain, fused)]
     assert jumps[1] < 0.5 * jumps[0]
@@ -83,7 +83,7 @@ def test_fused_components_are_piecewise_constant():
 def test_the_density_asked_for_is_reached(density):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1000, 30)) @ rng.standard_normal((30, 30))
-    fitted = SparsePCA(6, density=density, n_epochs=20, random_state=0).fit(X)
+    fitted = SparsePCA(6, density=density, max_epochs=20, random_state=0).fit(X)
     assert fitted.density_ == pytest.approx(density, abs=0.04)
     assert fitted.density_ == np.mean(fitted.components_ != 0)
     for component in fitted.components_:
@@ -155,8 +155,8 @@ def test_order_and_signs_are_canonical():
     one = model(k=3, density=0.6).fit(X)
     rows = np.arange(3)
     assert (one.components_[rows, np.argmax(np.abs(one.components_), axis=1)] > 0).all()
-    turned = model(k=3, density=0.6, init=-one.components_[::-1], n_epochs=20).fit(X)
-    straight = model(k=3, density=0.6, init=one.components_, n_epochs=20).fit(X)
+    turned = model(k=3, density=0.6, init=-one.components_[::-1], max_epochs=20).fit(X)
+    straight = model(k=3, density=0.6, init=one.components_, max_epochs=20).fit(X)
     np.testing.assert_allclose(turned.components_, straight.components_, atol=0.05)
 
 

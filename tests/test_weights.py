@@ -36,7 +36,7 @@ def test_optimal_on_degenerate_problems(name, dtype, positive):
     rng = np.random.default_rng(0)
     each = rng.uniform(0.3, 3, (len(X), len(D)))
     for weights in (each, each[0]):
-        codes = quiet(X, D, Lasso(lam, positive=positive), weights=weights).toarray()
+        codes = quiet(X, D, Lasso(lam, positive=positive), penalty_weights=weights).toarray()
         missed = weighted_violation(X, D, codes, lam, weights, positive=positive)
         size = lam + np.abs(codes).sum(1) * np.abs(D @ D.T).max()
         assert np.all(missed <= {np.float32: 1e-4, np.float64: 1e-10}[dtype] * size)
@@ -48,7 +48,9 @@ def test_optimal_on_any_problem(problem, seed):
     X, D, lam, ridge, positive = problem
     weights = np.random.default_rng(seed).choice([0.5, 1.0, 2.0, 7.0], (len(X), len(D)))
     lam = max(lam, 0.01)
-    codes = quiet(X, D, Lasso(lam, ridge=ridge, positive=positive), weights=weights).toarray()
+    codes = quiet(
+        X, D, Lasso(lam, ridge=ridge, positive=positive), penalty_weights=weights
+    ).toarray()
     missed = weighted_violation(X, D, codes, lam, weights, ridge, positive)
     assert np.all(missed <= 1e-8 * (1 + 16 * np.abs(codes).sum(1)))
 
@@ -57,14 +59,16 @@ def test_weights_of_the_coder_and_of_the_call_multiply():
     X, D = ordinary()
     rng = np.random.default_rng(0)
     a, b = rng.uniform(0.5, 2, len(D)), rng.uniform(0.5, 2, (len(X), len(D)))
-    expected = encode(X, D, Lasso(0.1), weights=a * b).toarray()
-    both = encode(X, D, Lasso(0.1, weights=a), weights=b).toarray()
+    expected = encode(X, D, Lasso(0.1), penalty_weights=a * b).toarray()
+    both = encode(X, D, Lasso(0.1, penalty_weights=a), penalty_weights=b).toarray()
     np.testing.assert_allclose(both, expected, atol=1e-12)
-    alone = encode(X, D, Lasso(0.1, weights=a)).toarray()
-    np.testing.assert_allclose(alone, encode(X, D, Lasso(0.1), weights=a).toarray(), atol=1e-12)
+    alone = encode(X, D, Lasso(0.1, penalty_weights=a)).toarray()
+    np.testing.assert_allclose(
+        alone, encode(X, D, Lasso(0.1), penalty_weights=a).toarray(), atol=1e-12
+    )
     scaled = encode(X, D / a[:, None], Lasso(0.1)).toarray() / a
     np.testing.assert_allclose(alone, scaled, atol=1e-9)
-    same = encode(X, D, Lasso(0.1), weights=np.ones(len(D))).toarray()
+    same = encode(X, D, Lasso(0.1), penalty_weights=np.ones(len(D))).toarray()
     np.testing.assert_allclose(same, encode(X, D, Lasso(0.1)).toarray(), atol=1e-12)
 
 
@@ -74,15 +78,15 @@ def test_gap(coder, masked):
     X, D = ordinary()
     weights = np.random.default_rng(1).uniform(0.5, 2, (len(X), len(D)))
     mask = holes(X, 0.2) if masked else None
-    codes, info = quiet(X, D, coder, weights=weights, mask=mask, return_info=True)
+    codes, info = quiet(X, D, coder, penalty_weights=weights, mask=mask, return_info=True)
     assert np.all(info.gap < 1e-8)
     other = quiet(X, D, coder, mask=mask)
-    assert duality_gap(X, D, other, coder, weights=weights, mask=mask).max() > 1e-4
+    assert duality_gap(X, D, other, coder, penalty_weights=weights, mask=mask).max() > 1e-4
     if isinstance(coder, L1Ball):
         lengths = (np.abs(codes.toarray()) * weights).sum(1)
         np.testing.assert_allclose(lengths, 0.8, rtol=1e-8)
     if isinstance(coder, Lasso):
-        own = Lasso(0.1, ridge=0.2, weights=weights[0])
+        own = Lasso(0.1, ridge=0.2, penalty_weights=weights[0])
         codes = encode(X, D, own, mask=mask)
         assert duality_gap(X, D, codes, own, mask=mask).max() < 1e-8
 
@@ -91,21 +95,21 @@ def test_an_infinite_weight_bars_an_atom():
     X, D = ordinary()
     weights = np.ones(len(D))
     weights[3] = np.inf
-    codes = encode(X, D, Lasso(0.05), weights=weights).toarray()
+    codes = encode(X, D, Lasso(0.05), penalty_weights=weights).toarray()
     assert not codes[:, 3].any()
     others = np.delete(np.arange(len(D)), 3)
     np.testing.assert_allclose(
         codes[:, others], encode(X, D[others], Lasso(0.05)).toarray(), atol=1e-12
     )
-    assert np.isfinite(Lasso(0.05, weights=weights).penalty(codes)).all()
+    assert np.isfinite(Lasso(0.05, penalty_weights=weights).penalty(codes)).all()
 
 
 def test_learning_with_weighted_coefficients():
     X, _ = planted(n=600)
     weights = np.geomspace(0.3, 3, 12)
-    coder = Lasso(0.2, weights=weights)
+    coder = Lasso(0.2, penalty_weights=weights)
     first = learn(X, 12, coder, max_steps=1, random_state=0)
-    result = learn(X, 12, coder, n_epochs=3, random_state=0, validation=X[:100])
+    result = learn(X, 12, coder, max_epochs=3, random_state=0, validation=X[:100])
     assert result.history[-1].test_cost < 0.9 * result.history[0].test_cost
     codes = encode(X[:100], result.D, coder)
     cost = 0.5 * ((X[:100] - codes @ result.D) ** 2).sum(1)
@@ -114,20 +118,40 @@ def test_learning_with_weighted_coefficients():
     use = (codes.toarray() != 0).mean(0)
     assert use[:4].mean() > use[-4:].mean()
     assert first.coder == coder
-    assert hash(coder) == hash(Lasso(0.2, weights=tuple(weights)))
+    assert hash(coder) == hash(Lasso(0.2, penalty_weights=tuple(weights)))
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda X, D: encode(X, D, Lasso(0.1), weights=-np.ones(len(D))), ValueError, "> 0"),
-        (lambda X, D: encode(X, D, Lasso(0.1), weights=np.zeros(len(D))), ValueError, "> 0"),
-        (lambda X, D: encode(X, D, Lasso(0.1), weights=np.ones(3)), ValueError, "of shape"),
-        (lambda X, D: encode(X, D, OMP(3), weights=np.ones(len(D))), ValueError, "takes none"),
-        (lambda X, D: encode(X, D, Ridge(3), weights=np.ones(len(D))), ValueError, "takes none"),
-        (lambda X, D: Lasso(0.1, weights=[1.0, -2.0]), ValueError, "got -2.0 for atom 1"),
-        (lambda X, D: Lasso(0.1, weights=2.0), TypeError, "one per atom"),
-        (lambda X, D: encode(X, D, Lasso(0.1, weights=[1.0])), ValueError, "there are 24 atoms"),
+        (
+            lambda X, D: encode(X, D, Lasso(0.1), penalty_weights=-np.ones(len(D))),
+            ValueError,
+            "> 0",
+        ),
+        (
+            lambda X, D: encode(X, D, Lasso(0.1), penalty_weights=np.zeros(len(D))),
+            ValueError,
+            "> 0",
+        ),
+        (lambda X, D: encode(X, D, Lasso(0.1), penalty_weights=np.ones(3)), ValueError, "of shape"),
+        (
+            lambda X, D: encode(X, D, OMP(3), penalty_weights=np.ones(len(D))),
+            ValueError,
+            "takes none",
+        ),
+        (
+            lambda X, D: encode(X, D, Ridge(3), penalty_weights=np.ones(len(D))),
+            ValueError,
+            "takes none",
+        ),
+        (lambda X, D: Lasso(0.1, penalty_weights=[1.0, -2.0]), ValueError, "got -2.0 for atom 1"),
+        (lambda X, D: Lasso(0.1, penalty_weights=2.0), TypeError, "one per atom"),
+        (
+            lambda X, D: encode(X, D, Lasso(0.1, penalty_weights=[1.0])),
+            ValueError,
+            "there are 24 atoms",
+        ),
     ],
 )
 def test_bad_weights(call, error, message):
@@ -151,8 +175,8 @@ def test_a_weight_is_as_good_as_so_many_copies(as_csr):
     counts = np.random.default_rng(0).integers(0, 4, 120)
     copies = np.repeat(X, counts, axis=0)
     kind = sparse.csr_array if as_csr else np.asarray
-    weighted = by_weights(Batch(), kind(X), counts.astype(float), n_epochs=5)
-    copied = by_weights(Batch(), kind(copies), None, n_epochs=5)
+    weighted = by_weights(Batch(), kind(X), counts.astype(float), max_epochs=5)
+    copied = by_weights(Batch(), kind(copies), None, max_epochs=5)
     np.testing.assert_allclose(weighted.D, copied.D, atol=1e-9)
     for a, b in zip(weighted.history, copied.history, strict=True):
         assert a.batch_cost == pytest.approx(b.batch_cost)
@@ -169,18 +193,18 @@ def test_samples_without_weight_teach_nothing(learner):
     weights[100:] = 0.0
     spoiled = X.copy()
     spoiled[100:] = 100 * np.random.default_rng(0).standard_normal((100, X.shape[1]))
-    expected = by_weights(learner, X, weights, n_epochs=2)
-    result = by_weights(learner, spoiled, weights, n_epochs=2)
+    expected = by_weights(learner, X, weights, max_epochs=2)
+    result = by_weights(learner, spoiled, weights, max_epochs=2)
     np.testing.assert_array_equal(result.D, expected.D)
-    even = by_weights(learner, X, np.ones(200), n_epochs=2)
-    np.testing.assert_allclose(even.D, by_weights(learner, X, None, n_epochs=2).D, atol=1e-12)
+    even = by_weights(learner, X, np.ones(200), max_epochs=2)
+    np.testing.assert_allclose(even.D, by_weights(learner, X, None, max_epochs=2).D, atol=1e-12)
 
 
 def test_weights_favour_what_they_weigh():
     (X, _), (Y, _) = planted(n=500), planted(n=500, seed=5)
     both = np.concatenate([X, Y])
     weights = np.repeat([1.0, 0.05], 500)
-    model = DictionaryLearning(10, coder=Lasso(0.1), n_epochs=4, random_state=0)
+    model = DictionaryLearning(10, coder=Lasso(0.1), max_epochs=4, random_state=0)
     towards = model.fit(both, sample_weight=weights).score(X)
     away = model.fit(both, sample_weight=weights[::-1]).score(X)
     assert towards > away

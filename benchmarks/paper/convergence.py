@@ -103,7 +103,7 @@ def long_run(study: Study, n: int, n_test: int, batch: int, seconds: float) -> P
 
     result = learn(
         train, len(problem.D0), Lasso(problem.lam),
-        learner=Online(batch, rho=0.0, memory="all"), init=problem.D0, n_epochs=1,
+        learner=Online(batch, rho=0.0, memory="all"), init=problem.D0, max_epochs=1,
         max_seconds=seconds, callbacks=[watch], n_threads=1, random_state=0,
     )  # fmt: skip
     if result.stopped == "interrupt":

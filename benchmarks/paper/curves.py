@@ -110,7 +110,7 @@ class Bench:
             return used >= seconds
 
         result = learn(
-            X, len(D0), Lasso(problem.lam), learner=learner, init=D0, n_epochs=epochs or 10**6,
+            X, len(D0), Lasso(problem.lam), learner=learner, init=D0, max_epochs=epochs or 10**6,
             callbacks=[watch], n_threads=1, random_state=start,
         )  # fmt: skip
         if result.stopped == "interrupt":

@@ -101,7 +101,7 @@ def nmf(X: Array, k: int, epochs: int) -> Array:
 def dictionary(X: Array, k: int, constraint: Any, epochs: int) -> tuple[Array, float]:
     """A dictionary with about ten nonzeros per signal, and how many there were."""
     result = learn(
-        X, k, Lasso(nonzeros=min(10, k // 2)), constraint, n_epochs=epochs, random_state=0
+        X, k, Lasso(mean_nonzeros=min(10, k // 2)), constraint, max_epochs=epochs, random_state=0
     )
     if result.stopped == "interrupt":
         raise KeyboardInterrupt

@@ -108,7 +108,7 @@ def run_online(task: Task) -> Part:
     def fit(watch: Any) -> None:
         learn(
             task.X, len(task.D0), Lasso(task.lam, positive=True), L2Ball(positive=True),
-            Online(512, rho=0.0), init=task.D0, n_epochs=FOREVER, callbacks=[watch], n_threads=1,
+            Online(512, rho=0.0), init=task.D0, max_epochs=FOREVER, callbacks=[watch], n_threads=1,
             random_state=task.seed,
         )  # fmt: skip
 
@@ -120,7 +120,7 @@ def run_estimator(task: Task) -> Part:
 
     def fit(watch: Any) -> None:
         NMF(
-            len(task.D0), lam=task.lam, init=task.D0, n_epochs=FOREVER, tol=0.0,
+            len(task.D0), lam=task.lam, init=task.D0, max_epochs=FOREVER, tol=0.0,
             callbacks=(watch,), n_threads=1, random_state=task.seed,
         ).fit(task.X)  # fmt: skip
 

@@ -151,9 +151,9 @@ def judge(task: Task, X: Array, D: Array, codes: Any) -> tuple[Array, float]:
             return error, float(np.max(size / bound - 1.0))
         case ErrorBound(eps=bound):
             return size, float(np.max(error / bound - 1.0))
-        case OMP(nonzeros=None, eps=bound):  # fewer nonzeros are better
+        case OMP(max_nonzeros=None, eps=bound):  # fewer nonzeros are better
             return np.diff(codes.indptr).astype(float), float(np.max(error / bound - 1.0))
-        case OMP(nonzeros=bound):
+        case OMP(max_nonzeros=bound):
             return error, float(np.max(np.diff(codes.indptr) / bound - 1.0))
         case other:
             return 0.5 * error + other.penalty(codes), 0.0

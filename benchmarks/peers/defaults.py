@@ -84,7 +84,7 @@ def measure_run(problem: Problem, learner: Online, epochs: int, measure: Yardsti
 
     learn(
         problem.train, len(problem.D0), Lasso(problem.lam), learner=learner, init=problem.D0,
-        n_epochs=epochs, callbacks=[watch], random_state=0,
+        max_epochs=epochs, callbacks=[watch], random_state=0,
     )  # fmt: skip
     return Run(
         learner, [k[0] for k in kept], [k[1] for k in kept], [measure(k[2]) for k in kept]

@@ -53,7 +53,7 @@ def main() -> None:
     source = PatchSource(damaged, options.patch, mask=mask, n_threads=options.threads)
     result = learn(
         source, options.atoms, Lasso(1.2 / source.n_features**0.5), n_threads=options.threads,
-        n_epochs=None if options.quick else options.epochs,
+        max_epochs=None if options.quick else options.epochs,
         max_steps=10 if options.quick else None, random_state=0,
     )  # fmt: skip
     learning = time.perf_counter() - clock

@@ -144,7 +144,7 @@ def smalto(task: Task, seed: int) -> Curve:
         return seconds >= task.limit
 
     model = NMF(
-        task.k, lam=task.lam, tol=0.0, n_epochs=1_000_000, callbacks=[watch],
+        task.k, lam=task.lam, tol=0.0, max_epochs=1_000_000, callbacks=[watch],
         n_threads=task.threads, random_state=seed,
     )  # fmt: skip
     model.fit(task.X)

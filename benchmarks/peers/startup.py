@@ -168,14 +168,14 @@ def task_everything() -> dict[str, Any]:
         calls: dict[str, Callable[[], Any]] = {
             "learn": lambda x=signals: learn(x, 100, Lasso(0.15)),
             "learn, stored codes": lambda x=signals: learn(
-                x, 100, Lasso(0.15), learner=Online(memory="replace"), n_epochs=2
+                x, 100, Lasso(0.15), learner=Online(memory="replace"), max_epochs=2
             ),
             "learn, batch": lambda x=signals: learn(x, 100, Lasso(0.15), learner=Batch()),
             "learn, gradient": lambda x=signals: learn(x, 100, Lasso(0.15), learner=SGD(1.0, 10.0)),
             "learn, CSR": lambda x=signals: learn(sparse.csr_array(x), 100, Lasso(0.15)),
             "encode": lambda x=signals, D=D: encode(x, D, Lasso(0.15)),
             "encode, CSR": lambda x=signals, D=D: encode(sparse.csr_array(x), D, Lasso(0.15)),
-            "encode, nonzeros": lambda x=signals, D=D: encode(x, D, Lasso(nonzeros=5)),
+            "encode, nonzeros": lambda x=signals, D=D: encode(x, D, Lasso(mean_nonzeros=5)),
             "lasso_path": lambda x=signals, D=D: lasso_path(x[-1], D),
         }
         for what, call in calls.items():

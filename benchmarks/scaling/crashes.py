@@ -44,7 +44,7 @@ def data() -> Any:
 def child(folder: Path) -> None:
     """The run that is killed: it goes on from its checkpoint, if there is one."""
     path = folder / "run.safetensors"
-    options: Any = {"n_epochs": EPOCHS, "callbacks": [Checkpoint(path, every_steps=1)]}
+    options: Any = {"max_epochs": EPOCHS, "callbacks": [Checkpoint(path, every_steps=1)]}
     state = {"state": State.load(path)} if path.exists() else PROBLEM
     result = learn(folder / "x.npy", ATOMS, **state, **options)
     np.save(folder / "D.npy", result.D)
@@ -54,7 +54,7 @@ def kills(count: int, folder: Path, seed: int) -> tuple[int, int, bool]:
     """Kill so often: how many kills, how many readable checkpoints after, whether D is equal."""
     X = data()
     np.save(folder / "x.npy", X)
-    expected = learn(X, ATOMS, n_epochs=EPOCHS, **PROBLEM).D
+    expected = learn(X, ATOMS, max_epochs=EPOCHS, **PROBLEM).D
     path, rng = folder / "run.safetensors", random.Random(seed)
     killed = readable = 0
     command = [sys.executable, "-m", "benchmarks.scaling.crashes", "--child", str(folder)]
@@ -96,10 +96,10 @@ def full_disk(folder: Path) -> str:
             (folder / "other").write_bytes(b"x" * (free.f_bavail * free.f_frsize))
 
     try:
-        expected = learn(X, ATOMS, n_epochs=1, **PROBLEM).D
+        expected = learn(X, ATOMS, max_epochs=1, **PROBLEM).D
         saver = Checkpoint(path, every_steps=20, keep=1)
         try:
-            learn(X, ATOMS, n_epochs=1, callbacks=[saver, fill], **PROBLEM)
+            learn(X, ATOMS, max_epochs=1, callbacks=[saver, fill], **PROBLEM)
         except OSError as error:
             told = f"{error.strerror} ({error.__notes__[-1]})"
         else:
@@ -108,7 +108,7 @@ def full_disk(folder: Path) -> str:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             saver = Checkpoint(path, every_steps=20, keep=1, on_error="warn")
-            D = learn(X, ATOMS, n_epochs=1, callbacks=[saver, fill], **PROBLEM).D
+            D = learn(X, ATOMS, max_epochs=1, callbacks=[saver, fill], **PROBLEM).D
         same = bool(np.array_equal(D, expected))
         return (
             f"error: {told}; checkpoint of step {kept} intact; with on_error='warn' "
@@ -127,7 +127,7 @@ def lost_workers(count: int, seed: int) -> tuple[int, int]:
 
     rng = random.Random(seed)
     X = da.from_array(data()[:8000], chunks=(500, 24))
-    options: Any = {**PROBLEM, "learner": Online(256), "n_epochs": 2}
+    options: Any = {**PROBLEM, "learner": Online(256), "max_epochs": 2}
     ended = equal = 0
     whole = None
     for number in range(count):

@@ -62,7 +62,7 @@ def measure(name: str) -> Costs:
     coder = Lasso(problem.lam)
     state = learn(
         problem.train, len(problem.D0), coder, learner=Online(2048), init=problem.D0,
-        random_state=0, n_epochs=2, n_threads=1,
+        random_state=0, max_epochs=2, n_threads=1,
     ).state  # fmt: skip
     X = problem.train[:1024]
     samples = Samples(np.arange(len(X)), Signals(X))

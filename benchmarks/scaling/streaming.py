@@ -71,7 +71,7 @@ def main() -> None:
             file = as_source(Path(folder) / "part.npy", buffer_rows=some // 8)
             for data in (X, file):
                 clock, processor = time.perf_counter(), time.process_time()
-                learn(data, 256, state=state, n_epochs=2, n_threads=arguments.threads)
+                learn(data, 256, state=state, max_epochs=2, n_threads=arguments.threads)
                 times.append(time.perf_counter() - clock)
                 spent.append(time.process_time() - processor)
             ratios.append(times[0] / times[1])

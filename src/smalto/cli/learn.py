@@ -119,7 +119,7 @@ def learn(
             if density is not None:
                 density_set = ElasticNetBall(density=density, positive=positive)
             problem: dict[str, Any] = {
-                "coder": Lasso(lam, positive=positive, nonzeros=nonzeros),
+                "coder": Lasso(lam, positive=positive, mean_nonzeros=nonzeros),
                 "constraint": density_set or L2Ball(positive=positive),
                 "learner": Online(batch),
                 "random_state": seed,
@@ -139,7 +139,7 @@ def learn(
             Bar(seconds=seconds if samples is None else None, samples=samples) as bar,
         ):
             result = run(
-                source, atoms, n_epochs=epochs, max_seconds=seconds, callbacks=(keep, bar),
+                source, atoms, max_epochs=epochs, max_seconds=seconds, callbacks=(keep, bar),
                 missing="nan" if missing else None, n_threads=threads, **problem,
             )  # fmt: skip
         about |= {"use": use_of_atoms(result.state).tolist(), "samples": result.state.samples}

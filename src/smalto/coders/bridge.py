@@ -37,7 +37,7 @@ class Bridge:
         root mean square norm of the signals.
     positive : bool, default False
         Demand α ≥ 0.
-    rounds : int, default 50
+    max_rounds : int, default 50
         Lassos to solve at most; a code that stands still ends earlier.
 
     Examples
@@ -56,7 +56,7 @@ class Bridge:
     p: float = 0.5
     delta: float | None = None
     positive: bool = False
-    rounds: int = 50
+    max_rounds: int = 50
 
     own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
 
@@ -70,7 +70,7 @@ class Bridge:
             raise ValueError(message)
         if self.delta is not None:
             check_number("delta", self.delta, low=0, strict=True)
-        check_integer("rounds", self.rounds)
+        check_integer("max_rounds", self.max_rounds)
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Bridge:
         """This problem with ``delta`` decided from sample rows X."""
@@ -94,7 +94,7 @@ class Bridge:
             codes = lasso(chunk)
             total = chunk.rounds.copy()
             rows = np.arange(len(chunk.Q))  # those that still move
-            for _ in range(self.rounds):
+            for _ in range(self.max_rounds):
                 old = codes.take(rows)
                 some = chunk.take(rows)._replace(start=old)
                 new = lasso(with_weights(some, self._weights(old, len(G))))

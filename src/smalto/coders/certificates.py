@@ -22,7 +22,7 @@ def duality_gap(
     *,
     mask: Any = None,
     missing: Missing = None,
-    weights: Any = None,
+    penalty_weights: Any = None,
     groups: Any = None,
 ) -> Array:
     """How much the objective of each code exceeds the least one, at most.
@@ -43,7 +43,7 @@ def duality_gap(
         One code per row.
     coder : coder
         A convex problem with everything decided (with its ``lam``).
-    mask, missing, weights, groups : optional
+    mask, missing, penalty_weights, groups : optional
         As for ``encode``. With groups each signal has an equal share of its group's gap.
 
     Returns
@@ -65,7 +65,7 @@ def duality_gap(
     if not isinstance(coder, Certified):
         message = f"{type(coder).__name__} is not a convex problem: its codes have no gap"
         raise TypeError(message)
-    if getattr(coder, "lam", 0.0) is None or getattr(coder, "nonzeros", None) is not None:
+    if getattr(coder, "lam", 0.0) is None or getattr(coder, "mean_nonzeros", None) is not None:
         message = f"lam must be decided to measure a gap, got {coder}"
         raise ValueError(message)
     signals = as_signals("X", X, mask, missing)
@@ -75,7 +75,7 @@ def duality_gap(
         message = f"codes must have shape {(len(signals), len(D))}, got {codes.shape}"
         raise ValueError(message)
     check_finite("codes", codes)
-    signals, order = in_groups(with_weights(signals, weights, len(D), coder), groups, coder)
+    signals, order = in_groups(with_weights(signals, penalty_weights, len(D), coder), groups, coder)
     if order is None:
         return gaps(signals, D, codes, coder)
     return gaps(signals, D, codes[order], coder)[np.argsort(order)]

@@ -66,7 +66,7 @@ def encode(
     *,
     mask: Any = None,
     missing: Missing = None,
-    weights: Any = None,
+    penalty_weights: Any = None,
     groups: Any = None,
     start: Any = None,
     n_threads: int | None = None,
@@ -90,7 +90,7 @@ def encode(
         what stands there is ignored. The code of a signal without any known entry is zero.
     missing : {None, "nan"}
         With "nan", NaN in X means missing; by default it is an error.
-    weights : array (k,) or (n, k), optional
+    penalty_weights : array (k,) or (n, k), optional
         Shares above zero of the coefficients in the penalty ``Σ w_j|α_j|`` of `Lasso`,
         `ErrorBound`, `L1Ball`; infinity bars an atom.
     groups : array (n,), optional
@@ -124,7 +124,7 @@ def encode(
     signals = as_signals("X", X, mask, missing)
     n, dtype = len(signals), float_dtype(signals.X.dtype)
     D = as_dictionary(D, signals.X.shape[1], dtype)
-    signals = with_weights(signals, weights, len(D), coder)
+    signals = with_weights(signals, penalty_weights, len(D), coder)
     threads = resolve_threads(n_threads)
     first = None if start is None else _check_start(start, (n, len(D)), dtype)
     with single_threaded_blas():
@@ -170,8 +170,8 @@ def encode_signals(
 
 def refuse_calibration(coder: Coder) -> None:
     """Refuse to look for a λ by paths that know of neither missing entries nor weights."""
-    if getattr(coder, "nonzeros", None) is not None and isinstance(coder, Lasso):
-        message = "Lasso(nonzeros=) cannot be calibrated where entries are missing: give lam"
+    if getattr(coder, "mean_nonzeros", None) is not None and isinstance(coder, Lasso):
+        message = "Lasso(mean_nonzeros=) cannot be calibrated where entries are missing: give lam"
         raise ValueError(message)
 
 
@@ -368,7 +368,7 @@ def warn_if_all_zero(coder: Coder, X: Rows, D: Array) -> None:
     if 0.0 < largest <= coder.lam:
         message = (
             f"every code is zero: lam={coder.lam:.3g} is at least the largest correlation of a "
-            f"signal with an atom, {largest:.3g}. Try lam={0.1 * largest:.2g}, or nonzeros={min(10, *D.shape)}"
+            f"signal with an atom, {largest:.3g}. Try lam={0.1 * largest:.2g}, or mean_nonzeros={min(10, *D.shape)}"
         )
         warnings.warn(message, UserWarning, stacklevel=3)
 

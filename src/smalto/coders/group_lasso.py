@@ -26,10 +26,10 @@ class GroupLasso:
     ----------
     lam : float
         Weight of the norms of the groups, never rescaled.
-    groups : array (k,) or list of lists of int
+    atom_groups : array (k,) or list of lists of int
         A label for each atom (groups are then numbered by increasing label), or the atoms of
         each group. Every atom is in just one group. Kept as one number per atom.
-    weights : array, optional
+    group_weights : array, optional
         The share w_g > 0 of each group in the penalty; all 1 by default, as in the paper. Where
         groups of different sizes should be treated alike, the roots of their sizes are common.
     l1 : float, default 0
@@ -45,29 +45,29 @@ class GroupLasso:
     >>> from smalto import encode
     >>> from smalto.coders import GroupLasso
     >>> x = np.array([[3.0, 4.0, 0.5, 0.5]])
-    >>> encode(x, np.eye(4), GroupLasso(lam=1.0, groups=[0, 0, 1, 1])).toarray().round(6)
+    >>> encode(x, np.eye(4), GroupLasso(lam=1.0, atom_groups=[0, 0, 1, 1])).toarray().round(6)
     array([[2.4, 3.2, 0. , 0. ]])
     """
 
     lam: float
-    groups: Any
+    atom_groups: Any
     _: KW_ONLY
-    weights: Any = None
+    group_weights: Any = None
     l1: float = 0.0
     ridge: float = 0.0
     positive: bool = False
 
     def __post_init__(self) -> None:
         check_settings(self.lam, self.l1, self.ridge)
-        groups = as_labels(self.groups)
-        object.__setattr__(self, "groups", groups)
-        weights = as_group_weights(self.weights, 1 + max(groups), "group")
-        object.__setattr__(self, "weights", weights)
+        groups = as_labels(self.atom_groups)
+        object.__setattr__(self, "atom_groups", groups)
+        weights = as_group_weights(self.group_weights, 1 + max(groups), "group")
+        object.__setattr__(self, "group_weights", weights)
 
     @cached_property
     def _nested(self) -> Nested:
         return Nested(
-            np.array(self.groups), np.full(1 + max(self.groups), -1), self.weights,
+            np.array(self.atom_groups), np.full(1 + max(self.atom_groups), -1), self.group_weights,
             float(self.lam), float(self.l1), float(self.ridge), bool(self.positive),
         )  # fmt: skip
 
@@ -94,9 +94,7 @@ def as_labels(groups: Any) -> tuple[int, ...]:
     in_order = np.iterable(groups) and not isinstance(groups, (str, bytes, set, dict))
     parts = list(groups) if in_order else []
     if not parts:
-        message = (
-            f"groups must be a label for each atom, or a list of lists of atoms, got {groups!r}"
-        )
+        message = f"atom_groups must be a label for each atom, or a list of lists of atoms, got {groups!r}"
         raise TypeError(message)
     if all(np.isscalar(part) for part in parts):
         labels = np.asarray(parts)

@@ -127,15 +127,15 @@ def as_group_weights(weights: Any, count: int, of: str) -> Weights:
         return None
     values = np.asarray(weights)
     if values.ndim != 1 or values.dtype.kind not in "fiu":
-        message = f"weights must be numbers, one per {of}, got {weights!r}"
+        message = f"group_weights must be numbers, one per {of}, got {weights!r}"
         raise TypeError(message)
     if len(values) != count:
-        message = f"weights has {len(values)} numbers, there are {count} {of}s"
+        message = f"group_weights has {len(values)} numbers, there are {count} {of}s"
         raise ValueError(message)
     bad = np.flatnonzero(~(values > 0) | ~np.isfinite(values))
     if bad.size:
         place = int(bad[0])
-        message = f"weights must be > 0 and finite, got {values[place]} for {of} {place}"
+        message = f"group_weights must be > 0 and finite, got {values[place]} for {of} {place}"
         raise ValueError(message)
     return tuple(float(value) for value in values)
 
@@ -146,7 +146,9 @@ def as_atom_lists(groups: Any) -> Groups:
     for number, group in enumerate(groups):
         atoms = np.asarray(group)
         if atoms.ndim != 1 or (atoms.size and atoms.dtype.kind not in "iu"):
-            message = f"groups must be lists of atoms (integers), got {group!r} as group {number}"
+            message = (
+                f"atom_groups must be lists of atoms (integers), got {group!r} as group {number}"
+            )
             raise TypeError(message)
         if not atoms.size:
             message = f"group {number} has no atoms"

@@ -18,7 +18,7 @@ from smalto.kernels.coding.lasso import DEPENDENT_32, DEPENDENT_64
 
 @dataclass(frozen=True)
 class JointOMP:
-    """``min_A ½‖X − AD‖²  s.t. at most `nonzeros` atoms in use``, or until an error, greedily.
+    """``min_A ½‖X − AD‖²  s.t. at most `max_nonzeros` atoms in use``, or until an error, greedily.
 
     The rows of X are the signals of a group (``groups`` of ``encode`` and ``learn``) and share one
     set of atoms; each has its own coefficients. Simultaneous orthogonal matching pursuit: one atom
@@ -27,7 +27,7 @@ class JointOMP:
 
     Parameters
     ----------
-    nonzeros : int, optional
+    max_nonzeros : int, optional
         How many atoms a group may use. More than there are atoms or features is as good as that
         many, and is said so.
     eps : float, optional
@@ -44,22 +44,22 @@ class JointOMP:
     >>> from smalto import encode
     >>> from smalto.coders import JointOMP
     >>> X = np.array([[3.0, -1.0, 2.0], [1.0, -4.0, 2.0], [0.5, 0.0, 0.0]])
-    >>> encode(X, np.eye(3), JointOMP(nonzeros=1), groups=["a", "a", "b"]).toarray()
+    >>> encode(X, np.eye(3), JointOMP(max_nonzeros=1), groups=["a", "a", "b"]).toarray()
     array([[ 0. , -1. ,  0. ],
            [ 0. , -4. ,  0. ],
            [ 0.5,  0. ,  0. ]])
     """
 
-    nonzeros: int | None = None
+    max_nonzeros: int | None = None
     eps: float | None = None
     look_ahead: bool = True
 
     def __post_init__(self) -> None:
-        if self.nonzeros is None and self.eps is None:
-            message = "JointOMP needs a limit: give nonzeros, eps or both"
+        if self.max_nonzeros is None and self.eps is None:
+            message = "JointOMP needs a limit: give max_nonzeros, eps or both"
             raise ValueError(message)
-        if self.nonzeros is not None:
-            check_integer("nonzeros", self.nonzeros, low=0)
+        if self.max_nonzeros is not None:
+            check_integer("max_nonzeros", self.max_nonzeros, low=0)
         if self.eps is not None and not np.isfinite(check_number("eps", self.eps, low=0)):
             message = f"eps must be finite, got {self.eps}"
             raise ValueError(message)
@@ -71,18 +71,18 @@ class JointOMP:
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> JointOMP:
         """This problem with no more nonzeros than there are atoms or features."""
-        if self.nonzeros is None or self.nonzeros <= min(D.shape):
+        if self.max_nonzeros is None or self.max_nonzeros <= min(D.shape):
             return self
         message = (
-            f"nonzeros={self.nonzeros} is more than the {D.shape[0]} atoms of {D.shape[1]} features "
+            f"max_nonzeros={self.max_nonzeros} is more than the {D.shape[0]} atoms of {D.shape[1]} features "
             f"allow: {min(D.shape)} is used"
         )
         warnings.warn(message, UserWarning, stacklevel=3)
-        return replace(self, nonzeros=min(D.shape))
+        return replace(self, max_nonzeros=min(D.shape))
 
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
-        limit = len(G) if self.nonzeros is None else int(self.nonzeros)
+        limit = len(G) if self.max_nonzeros is None else int(self.max_nonzeros)
         eps = 0.0 if self.eps is None else float(self.eps)
         look_ahead = bool(self.look_ahead)
         tolerance = DEPENDENT_32 if G.dtype == np.float32 else DEPENDENT_64
@@ -130,7 +130,7 @@ class JointOMP:
 
     def promised(self) -> Any:
         """The bound on a group's mean error, where no number of atoms stands before it."""
-        return self.eps if self.nonzeros is None else None
+        return self.eps if self.max_nonzeros is None else None
 
 
 def all_together(chunk: Chunk) -> Array:

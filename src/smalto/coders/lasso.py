@@ -44,11 +44,11 @@ class Lasso:
         Weight of the squared norm of the code; above zero this is the elastic net.
     positive : bool, default False
         Demand α ≥ 0.
-    nonzeros : float, optional
+    mean_nonzeros : float, optional
         Instead of ``lam``: choose it so that codes have about this many nonzeros on average.
         It is found exactly on a sample, from the whole regularisation path of each signal;
         while a dictionary is being learned it is found again at steps 1, 2, 4, 8, ...
-    weights : array (k,), optional
+    penalty_weights : array (k,), optional
         The share w_j > 0 of each coefficient in the penalty, one per atom; infinity bars an
         atom. (``encode`` takes weights for each signal too.)
     """
@@ -56,8 +56,8 @@ class Lasso:
     lam: float | None = None
     ridge: float = 0.0
     positive: bool = False
-    nonzeros: float | None = None
-    weights: Any = None
+    mean_nonzeros: float | None = None
+    penalty_weights: Any = None
 
     own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
     weighable: ClassVar[bool] = True  # coefficients may have weights
@@ -69,25 +69,27 @@ class Lasso:
                 message = f"lam must be finite, got {self.lam}"
                 raise ValueError(message)
         check_number("ridge", self.ridge, low=0)
-        if self.nonzeros is not None:
-            check_number("nonzeros", self.nonzeros, low=0, strict=True)
-        if self.weights is not None:
-            object.__setattr__(self, "weights", as_weights(self.weights))
+        if self.mean_nonzeros is not None:
+            check_number("mean_nonzeros", self.mean_nonzeros, low=0, strict=True)
+        if self.penalty_weights is not None:
+            object.__setattr__(self, "penalty_weights", as_weights(self.penalty_weights))
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Lasso:
         """This problem with ``lam`` decided from sample rows X (and D, where it matters)."""
         lam: float | None
-        if self.weights is not None:
-            if len(self.weights) != len(D):
-                message = f"weights has {len(self.weights)} numbers, there are {len(D)} atoms"
+        if self.penalty_weights is not None:
+            if len(self.penalty_weights) != len(D):
+                message = f"penalty_weights has {len(self.penalty_weights)} numbers, there are {len(D)} atoms"
                 raise ValueError(message)
-            D = D / np.asarray(self.weights, D.dtype)[:, None]
-        if self.nonzeros is not None:
-            lam = lam_for_nonzeros(X, D, self.nonzeros, self.ridge, self.positive, n_threads)
+            D = D / np.asarray(self.penalty_weights, D.dtype)[:, None]
+        if self.mean_nonzeros is not None:
+            lam = lam_for_nonzeros(X, D, self.mean_nonzeros, self.ridge, self.positive, n_threads)
             if lam is None:
                 if self.lam is not None:  # nothing to be learned from these rows
                     return self
-                message = "nonzeros cannot be calibrated: no signal is correlated with any atom"
+                message = (
+                    "mean_nonzeros cannot be calibrated: no signal is correlated with any atom"
+                )
                 raise ValueError(message)
         elif self.lam is None:
             lam = default_lam(X)
@@ -96,12 +98,12 @@ class Lasso:
         return replace(self, lam=lam)
 
     def fixed(self) -> Lasso:
-        """This problem with its ``lam`` for good: ``nonzeros`` is not aimed at again."""
-        return replace(self, nonzeros=None)
+        """This problem with its ``lam`` for good: ``mean_nonzeros`` is not aimed at again."""
+        return replace(self, mean_nonzeros=None)
 
     def matching(self, other: Coder) -> Coder:
         """This problem with an undecided ``lam`` taken from the other one."""
-        if isinstance(other, Lasso) and (self.lam is None or self.nonzeros is not None):
+        if isinstance(other, Lasso) and (self.lam is None or self.mean_nonzeros is not None):
             return replace(self, lam=other.lam)
         return self
 
@@ -114,9 +116,9 @@ class Lasso:
         if self.ridge:
             G = G.copy()
             G[np.diag_indices(width)] += G.dtype.type(self.ridge)
-        weights = None if self.weights is None else np.ones((1, width))
+        weights = None if self.penalty_weights is None else np.ones((1, width))
         if weights is not None:
-            weights[0, : len(self.weights)] = self.weights
+            weights[0, : len(self.penalty_weights)] = self.penalty_weights
         exact = G.reshape(-1)
         # For float64 the search runs on a float32 copy, then the end is made exact.
         fast = exact if G.dtype == np.float32 else aligned.copy(exact, np.float32)
@@ -155,9 +157,9 @@ class Lasso:
 
     def _all_weights(self, weights: Array | None) -> Array | None:
         """The weights of this problem times those of single signals."""
-        if self.weights is None:
+        if self.penalty_weights is None:
             return weights
-        own = np.asarray(self.weights)[None, :]
+        own = np.asarray(self.penalty_weights)[None, :]
         return own if weights is None else own * weights
 
     def gap(self, left: Residuals) -> Array:
@@ -184,12 +186,12 @@ def as_weights(weights: Any) -> tuple[float, ...]:
     """Weights above zero as a tuple (which compares and hashes)."""
     values = np.asarray(weights)
     if values.ndim != 1 or values.dtype.kind not in "fiu":
-        message = f"weights must be numbers, one per atom, got {weights!r}"
+        message = f"penalty_weights must be numbers, one per atom, got {weights!r}"
         raise TypeError(message)
     bad = np.flatnonzero(~(values > 0))
     if bad.size:
         place = int(bad[0])
-        message = f"weights must be > 0, got {values[place]} for atom {place}"
+        message = f"penalty_weights must be > 0, got {values[place]} for atom {place}"
         raise ValueError(message)
     return tuple(float(value) for value in values)
 

@@ -131,7 +131,7 @@ def lam_for_nonzeros(
     """
     k, m = D.shape
     if nonzeros > min(m, k):
-        message = f"nonzeros must be at most {min(m, k)} (k={k} atoms, m={m}), got {nonzeros}"
+        message = f"mean_nonzeros must be at most {min(m, k)} (k={k} atoms, m={m}), got {nonzeros}"
         raise ValueError(message)
     rows = np.unique(np.linspace(0, X.shape[0] - 1, min(CALIBRATION_ROWS, X.shape[0])).astype(int))
     sample = X[rows].toarray() if sparse.issparse(X) else X[rows]

@@ -20,7 +20,7 @@ from smalto.kernels.coding.omp import make_state, omp_rows
 
 @dataclass(frozen=True)
 class OMP:
-    """``min_α ½‖x − αD‖²  s.t. ‖α‖₀ ≤ nonzeros``, or until ``‖x − αD‖² ≤ eps``, greedily.
+    """``min_α ½‖x − αD‖²  s.t. ‖α‖₀ ≤ max_nonzeros``, or until ``‖x − αD‖² ≤ eps``, greedily.
 
     Orthogonal matching pursuit: one atom joins at a time, and all coefficients are fitted
     anew. The problem is NP-hard; this is a heuristic for it (Section 5.1 of the paper), exact
@@ -28,7 +28,7 @@ class OMP:
 
     Parameters
     ----------
-    nonzeros : int or array of int (n,), optional
+    max_nonzeros : int or array of int (n,), optional
         How many nonzeros a code may have; one for all signals, or (for ``encode``) one each.
         More than there are atoms or features is as good as that many, and is said so.
     eps : float or array (n,), optional
@@ -46,11 +46,11 @@ class OMP:
     >>> import numpy as np
     >>> from smalto import encode
     >>> from smalto.coders import OMP
-    >>> encode(np.array([[3.0, -1.0, 2.0]]), np.eye(3), OMP(nonzeros=2)).toarray()
+    >>> encode(np.array([[3.0, -1.0, 2.0]]), np.eye(3), OMP(max_nonzeros=2)).toarray()
     array([[3., 0., 2.]])
     """
 
-    nonzeros: Any = None
+    max_nonzeros: Any = None
     eps: Any = None
     positive: bool = False
     look_ahead: bool = True
@@ -58,32 +58,34 @@ class OMP:
     own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
 
     def __post_init__(self) -> None:
-        if self.nonzeros is None and self.eps is None:
-            message = "OMP needs a limit: give nonzeros, eps or both"
+        if self.max_nonzeros is None and self.eps is None:
+            message = "OMP needs a limit: give max_nonzeros, eps or both"
             raise ValueError(message)
-        if self.nonzeros is not None:
-            nonzeros = as_setting("nonzeros", self.nonzeros, low=0, integer=True)
-            object.__setattr__(self, "nonzeros", nonzeros)
+        if self.max_nonzeros is not None:
+            nonzeros = as_setting("max_nonzeros", self.max_nonzeros, low=0, integer=True)
+            object.__setattr__(self, "max_nonzeros", nonzeros)
         if self.eps is not None:
             object.__setattr__(self, "eps", as_setting("eps", self.eps, low=0))
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> OMP:
         """This problem with no more nonzeros than there are atoms or features."""
-        check_length("nonzeros", self.nonzeros, X)
+        check_length("max_nonzeros", self.max_nonzeros, X)
         check_length("eps", self.eps, X)
-        if self.nonzeros is None:
+        if self.max_nonzeros is None:
             return self
-        most, asked = min(D.shape), int(np.max(self.nonzeros, initial=0))
+        most, asked = min(D.shape), int(np.max(self.max_nonzeros, initial=0))
         if asked <= most:
             return self
         message = (
-            f"nonzeros={asked} is more than the {D.shape[0]} atoms of {D.shape[1]} features "
+            f"max_nonzeros={asked} is more than the {D.shape[0]} atoms of {D.shape[1]} features "
             f"allow: {most} is used"
         )
         warnings.warn(message, UserWarning, stacklevel=3)
-        if isinstance(self.nonzeros, tuple):
-            return replace(self, nonzeros=tuple(min(count, most) for count in self.nonzeros))
-        return replace(self, nonzeros=most)
+        if isinstance(self.max_nonzeros, tuple):
+            return replace(
+                self, max_nonzeros=tuple(min(count, most) for count in self.max_nonzeros)
+            )
+        return replace(self, max_nonzeros=most)
 
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
@@ -92,8 +94,8 @@ class OMP:
         def solve(chunk: Chunk) -> Codes:
             n, numbers = len(chunk.Q), chunk.numbers
             limits = np.full(n, len(G), np.int64)
-            if self.nonzeros is not None:
-                limits = of_rows("nonzeros", self.nonzeros, numbers, n).astype(np.int64)
+            if self.max_nonzeros is not None:
+                limits = of_rows("max_nonzeros", self.max_nonzeros, numbers, n).astype(np.int64)
             eps = np.zeros(n) if self.eps is None else of_rows("eps", self.eps, numbers, n)
             return greedy.solve(chunk, limits, eps, 0.0)
 
@@ -105,7 +107,7 @@ class OMP:
 
     def promised(self) -> Any:
         """The bound on the error, where no number of nonzeros stands before it."""
-        return self.eps if self.nonzeros is None else None
+        return self.eps if self.max_nonzeros is None else None
 
 
 @dataclass(frozen=True)

@@ -156,17 +156,17 @@ def with_weights(signals: Signals, weights: Any, n_atoms: int, coder: Coder) -> 
     if weights is None:
         return signals
     if not getattr(coder, "weighable", False):
-        message = f"weights are for Lasso, L1Ball and ErrorBound: {type(coder).__name__} takes none"
+        message = f"penalty_weights are for Lasso, L1Ball and ErrorBound: {type(coder).__name__} takes none"
         raise ValueError(message)
     values = np.asarray(weights)
     shapes = [(n_atoms,), (len(signals), n_atoms)]
     if values.shape not in shapes or values.dtype.kind not in "fiu":
-        message = f"weights must be numbers of shape {shapes[0]} or {shapes[1]}, got {values.shape}"
+        message = f"penalty_weights must be numbers of shape {shapes[0]} or {shapes[1]}, got {values.shape}"
         raise ValueError(message)
     values = np.atleast_2d(values).astype(np.float64)
     bad = np.argwhere(~(values > 0))
     if len(bad):
         place = tuple(int(i) for i in bad[0])
-        message = f"weights must be > 0, got {values[place]} at {place}"
+        message = f"penalty_weights must be > 0, got {values[place]} at {place}"
         raise ValueError(message)
     return replace(signals, weights=values)

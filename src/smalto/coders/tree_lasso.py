@@ -35,10 +35,10 @@ class TreeLasso:
         Weight of the norms of the groups, never rescaled.
     parents : array (k,) of int, optional
         The parent of each atom, −1 for roots; there may be several.
-    groups : list of lists of int, optional
+    atom_groups : list of lists of int, optional
         Instead of ``parents``: the atoms of each group. Any two groups are disjoint or one is
         within the other, and every atom is in one at least. Kept as tuples of atoms.
-    weights : array, optional
+    group_weights : array, optional
         The share w_g > 0 of each group in the penalty (with ``parents``: one per atom, of the
         group of which it is the top); all 1 by default.
     l1 : float, default 0
@@ -63,33 +63,33 @@ class TreeLasso:
     lam: float
     parents: Any = None
     _: KW_ONLY
-    groups: Any = None
-    weights: Any = None
+    atom_groups: Any = None
+    group_weights: Any = None
     l1: float = 0.0
     ridge: float = 0.0
     positive: bool = False
 
     def __post_init__(self) -> None:
         check_settings(self.lam, self.l1, self.ridge)
-        if (self.parents is None) == (self.groups is None):
-            message = "give either the parents of the atoms or the groups, and not both"
+        if (self.parents is None) == (self.atom_groups is None):
+            message = "give either the parents of the atoms or atom_groups, and not both"
             raise ValueError(message)
         if self.parents is not None:
             object.__setattr__(self, "parents", as_parents(self.parents))
             count, of = len(self.parents), "atom"
         else:
-            object.__setattr__(self, "groups", as_nested(self.groups))
-            count, of = len(self.groups), "group"
-        object.__setattr__(self, "weights", as_group_weights(self.weights, count, of))
+            object.__setattr__(self, "atom_groups", as_nested(self.atom_groups))
+            count, of = len(self.atom_groups), "group"
+        object.__setattr__(self, "group_weights", as_group_weights(self.group_weights, count, of))
 
     @cached_property
     def _nested(self) -> Nested:
         if self.parents is None:
-            own, parent = nest(self.groups)
+            own, parent = nest(self.atom_groups)
         else:
             own, parent = np.arange(len(self.parents)), np.array(self.parents)
         return Nested(
-            own, parent, self.weights, float(self.lam), float(self.l1), float(self.ridge),
+            own, parent, self.group_weights, float(self.lam), float(self.l1), float(self.ridge),
             bool(self.positive),
         )  # fmt: skip
 
@@ -115,7 +115,7 @@ def as_nested(groups: Any) -> Groups:
     """Lists of atoms as tuples, if any two of them are nested or disjoint."""
     lists = isinstance(groups, (list, tuple, np.ndarray)) and len(groups) > 0
     if not lists or any(np.isscalar(group) for group in groups):
-        message = f"groups must be a list of lists of atoms, got {groups!r}"
+        message = f"atom_groups must be a list of lists of atoms, got {groups!r}"
         raise TypeError(message)
     found = as_atom_lists(groups)
     nest(found)  # refuses others
@@ -125,9 +125,7 @@ def as_nested(groups: Any) -> Groups:
 def as_parents(parents: Any) -> tuple[int, ...]:
     """The parent of each atom, if they form trees."""
     if np.iterable(parents) and any(np.iterable(each) for each in parents):
-        message = (
-            f"parents must be one integer per atom; lists of atoms are groups=, got {parents!r}"
-        )
+        message = f"parents must be one integer per atom; lists of atoms are atom_groups=, got {parents!r}"
         raise TypeError(message)
     values = np.asarray(parents)
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":

@@ -70,11 +70,11 @@ class DictionaryLearning(
         The set in which each atom lives.
     learner : learner, default ``Online()``
         How the dictionary follows from the data.
-    n_epochs : int or None, default 1
+    max_epochs : int or None, default 1
         Passes over the data.
     max_steps, max_seconds : optional
         End earlier: after so many updates, or so many seconds of learning. To go by these
-        alone, let ``n_epochs`` be None.
+        alone, let ``max_epochs`` be None.
     init : array (k, m), optional
         The first dictionary; by default distinct random samples, scaled to norm 1.
     continuation : Continuation, optional
@@ -124,7 +124,7 @@ class DictionaryLearning(
     >>> from smalto.coders import Lasso
     >>> from smalto.estimators import DictionaryLearning
     >>> X = np.random.default_rng(0).standard_normal((1000, 16))
-    >>> model = DictionaryLearning(32, coder=Lasso(lam=0.5), n_epochs=2, random_state=0).fit(X)
+    >>> model = DictionaryLearning(32, coder=Lasso(lam=0.5), max_epochs=2, random_state=0).fit(X)
     >>> model.components_.shape
     (32, 16)
     >>> codes = model.transform(X)
@@ -141,7 +141,7 @@ class DictionaryLearning(
         coder: Coder | None = None,
         constraint: Constraint | None = None,
         learner: Learner | None = None,
-        n_epochs: int | None = 1,
+        max_epochs: int | None = 1,
         max_steps: int | None = None,
         max_seconds: float | None = None,
         init: Any = None,
@@ -157,7 +157,7 @@ class DictionaryLearning(
         self.coder = coder
         self.constraint = constraint
         self.learner = learner
-        self.n_epochs = n_epochs
+        self.max_epochs = max_epochs
         self.max_steps = max_steps
         self.max_seconds = max_seconds
         self.init = init
@@ -222,7 +222,7 @@ class DictionaryLearning(
                 constraint,
                 learner,
                 init=self._first_atoms(source),
-                n_epochs=self._n_epochs(),
+                max_epochs=self._max_epochs(),
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
                 sample_weight=sample_weight,
@@ -428,9 +428,9 @@ class DictionaryLearning(
         """The coder, the constraint and the learner that the settings ask for."""
         return self.coder, self.constraint, self.learner
 
-    def _n_epochs(self) -> int | None:
+    def _max_epochs(self) -> int | None:
         """Passes over the data, of `fit`."""
-        return self.n_epochs
+        return self.max_epochs
 
     def _source(self, X: Rows) -> Any:
         """What `fit` learns from: the rows as they are."""

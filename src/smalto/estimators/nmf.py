@@ -76,7 +76,7 @@ class NMF(DictionaryLearning):
         accuracy: for data that can be read many times over. With a learner such as ``Online()``
         it passes over the data as `DictionaryLearning` does. Streams (`partial_fit`) are always
         learned from by a learner, ``Online()`` by default.
-    n_epochs : int, optional
+    max_epochs : int, optional
         Passes over all of the data, at most: 200 by default, 1 with a learner.
     tol : float, default 1e-3
         End earlier when ten passes have lowered the cost by less than this share of it. A
@@ -141,7 +141,7 @@ class NMF(DictionaryLearning):
         coder: Coder | None = None,
         constraint: Constraint | None = None,
         learner: Learner | None = None,
-        n_epochs: int | None = None,
+        max_epochs: int | None = None,
         tol: float = 1e-3,
         max_seconds: float | None = None,
         replacement: Replacement | None = None,
@@ -157,7 +157,7 @@ class NMF(DictionaryLearning):
         self.coder = coder
         self.constraint = constraint
         self.learner = learner
-        self.n_epochs = n_epochs
+        self.max_epochs = max_epochs
         self.tol = tol
         self.max_seconds = max_seconds
         self.replacement = replacement
@@ -211,7 +211,7 @@ class NMF(DictionaryLearning):
         missing = self.missing if self.missing is None or not _complete(X) else None
         about = (sample_weight, mask, groups, missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
-        if plain and isinstance(problem[0], Lasso) and problem[0].weights is None:
+        if plain and isinstance(problem[0], Lasso) and problem[0].penalty_weights is None:
             with all_or_nothing(self):
                 squares = self._alternate(X, problem, validation, validate_every)
         else:
@@ -263,10 +263,10 @@ class NMF(DictionaryLearning):
         if validation is not None:
             held_out = check_validation(validation, data, None, None, problem[0])
         is_due = schedule(validate_every)
-        n_epochs = self.n_epochs
-        if n_epochs is None and self.max_seconds is None:
-            n_epochs = EPOCHS
-        limits = Limits.of(n_epochs, None, self.max_seconds)
+        max_epochs = self.max_epochs
+        if max_epochs is None and self.max_seconds is None:
+            max_epochs = EPOCHS
+        limits = Limits.of(max_epochs, None, self.max_seconds)
 
         def measure(state: State) -> float | None:
             if held_out is None or not is_due(state.step):
@@ -285,7 +285,7 @@ class NMF(DictionaryLearning):
                 epochs = min(FIRST_EPOCHS, limits.epochs)
                 result = learn(
                     X, self.n_components, *problem, init=self._first_atoms(X),
-                    n_epochs=int(epochs), max_seconds=self.max_seconds, validation=validation,
+                    max_epochs=int(epochs), max_seconds=self.max_seconds, validation=validation,
                     validate_every=validate_every, replacement=self.replacement,
                     callbacks=self.callbacks, n_threads=threads, random_state=self.random_state,
                 )  # fmt: skip
@@ -370,9 +370,9 @@ class NMF(DictionaryLearning):
         _refuse_negative(X)
         return X
 
-    def _n_epochs(self) -> int | None:
-        unsaid = self.n_epochs is None and self.max_seconds is None
-        return LEARNER_EPOCHS if unsaid else self.n_epochs
+    def _max_epochs(self) -> int | None:
+        unsaid = self.max_epochs is None and self.max_seconds is None
+        return LEARNER_EPOCHS if unsaid else self.max_epochs
 
     def _first_atoms(self, X: Rows) -> Any:
         if not isinstance(self.init, str):

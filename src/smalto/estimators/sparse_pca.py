@@ -99,13 +99,13 @@ class SparsePCA(DictionaryLearning):
         Weight of the ℓ1 norm of the codes, above 0: it is what the constraint works against
         (without it components could shrink at no cost until any set contains them). By
         default 0.4/√m times the root mean square norm of the centred samples.
-    nonzeros : float, optional
+    mean_nonzeros : float, optional
         Instead of ``lam``: how many components a sample is to be composed of, on average.
     fused : float, optional
         Weight of the differences between neighbouring entries of a component, for features
         that have an order; the larger, the fewer the jumps.
     coder : coder, optional
-        Any other problem for the codes, instead of ``lam`` or ``nonzeros``.
+        Any other problem for the codes, instead of ``lam`` or ``mean_nonzeros``.
     constraint : constraint, optional
         Any other set for the components, instead of ``gamma``, ``density`` and ``fused``.
     learner : learner, optional
@@ -116,7 +116,7 @@ class SparsePCA(DictionaryLearning):
     init : array (k, m), optional
         The first components. By default principal components of 2 048 samples (or of the first
         batch of a stream), or samples where these are too few for that.
-    n_epochs, max_steps, max_seconds, continuation, replacement, callbacks, n_threads, \
+    max_epochs, max_steps, max_seconds, continuation, replacement, callbacks, n_threads, \
 random_state, sparse_output
         As in `DictionaryLearning`.
 
@@ -154,7 +154,7 @@ random_state, sparse_output
     >>> rng = np.random.default_rng(0)
     >>> blocks = np.kron(np.eye(3), np.ones(4))  # three groups of four features
     >>> X = rng.standard_normal((500, 3)) * [4, 3, 2] @ blocks + 5.0
-    >>> model = SparsePCA(3, density=1 / 3, n_epochs=20, random_state=0)
+    >>> model = SparsePCA(3, density=1 / 3, max_epochs=20, random_state=0)
     >>> model.fit(X + 0.1 * rng.standard_normal(X.shape)).components_.astype(bool).astype(int)
     array([[1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
            [0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0],
@@ -170,12 +170,12 @@ random_state, sparse_output
         gamma: float | None = None,
         density: float | None = None,
         lam: float | None = None,
-        nonzeros: float | None = None,
+        mean_nonzeros: float | None = None,
         fused: float | None = None,
         coder: Coder | None = None,
         constraint: Constraint | None = None,
         learner: Learner | None = None,
-        n_epochs: int | None = 1,
+        max_epochs: int | None = 1,
         max_steps: int | None = None,
         max_seconds: float | None = None,
         init: Any = None,
@@ -191,7 +191,7 @@ random_state, sparse_output
             coder=coder,
             constraint=constraint,
             learner=learner,
-            n_epochs=n_epochs,
+            max_epochs=max_epochs,
             max_steps=max_steps,
             max_seconds=max_seconds,
             init=init,
@@ -205,7 +205,7 @@ random_state, sparse_output
         self.gamma = gamma
         self.density = density
         self.lam = lam
-        self.nonzeros = nonzeros
+        self.mean_nonzeros = mean_nonzeros
         self.fused = fused
 
     def fit(  # type: ignore[override]  # of samples that are whole and count the same
@@ -299,18 +299,18 @@ random_state, sparse_output
         return self._codes(), self._set(), learner
 
     def _codes(self) -> Coder:
-        given = _given(self, "lam", "nonzeros", "coder")
+        given = _given(self, "lam", "mean_nonzeros", "coder")
         if len(given) > 1:
-            message = f"give one of lam, nonzeros and coder, got {given}"
+            message = f"give one of lam, mean_nonzeros and coder, got {given}"
             raise ValueError(message)
         if self.coder is not None:
             return self.coder
         lam = self.lam
         if lam is not None:
             check_number("lam", lam, low=0, strict=True)
-        elif self.nonzeros is None:
+        elif self.mean_nonzeros is None:
             lam = DEFAULT_LAM * math.sqrt(self._total_variance / self.n_features_in_)
-        return Lasso(lam, nonzeros=self.nonzeros)
+        return Lasso(lam, mean_nonzeros=self.mean_nonzeros)
 
     def _set(self) -> Constraint:
         given = _given(self, "gamma", "density", "constraint")

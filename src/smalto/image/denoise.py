@@ -195,7 +195,7 @@ def clean_average(
 ) -> PatchAverage:
     """The mean of the patches that codes with this error (root mean square) make."""
     k, m = D.shape
-    coder = OMP(nonzeros=min(k, max(m // 2, 1)), eps=m * error**2)
+    coder = OMP(max_nonzeros=min(k, max(m // 2, 1)), eps=m * error**2)
     return average_of_codes(stack, D, coder, stride=stride, n_threads=n_threads)
 
 
@@ -205,7 +205,7 @@ def clean_jointly(
     """The pixels that joint codes of patches say which look alike in the guide."""
     k, m = D.shape
     error = m * _allowed(m, JOINT_SLACK) ** 2 * sigma**2
-    coder = JointOMP(nonzeros=min(k, max(m // 2, 1)), eps=error)
+    coder = JointOMP(max_nonzeros=min(k, max(m // 2, 1)), eps=error)
     groups = groups_alike(_like(stack, guide, stack.size), SHARING, n_threads)
     average = share_atoms(stack, groups, D, coder, n_threads)
     size = min(JOINT_SIDE, stack.pixels.shape[1]), min(JOINT_SIDE, stack.pixels.shape[2])

@@ -89,7 +89,7 @@ def learn(
     learner: Learner | None = None,
     *,
     init: Any = None,
-    n_epochs: int | None = None,
+    max_epochs: int | None = None,
     max_steps: int | None = None,
     max_seconds: float | None = None,
     sample_weight: Any = None,
@@ -126,7 +126,7 @@ def learn(
     learner : learner, default ``Online()``
     init : array (k, m), optional
         The first dictionary; by default distinct random samples, scaled to norm 1.
-    n_epochs, max_steps, max_seconds : optional
+    max_epochs, max_steps, max_seconds : optional
         When to stop: passes over the data, updates, seconds of learning, whichever comes
         first; one epoch by default. They count from the beginning of the run, also when it
         is resumed.
@@ -176,7 +176,7 @@ def learn(
     >>> from smalto import learn
     >>> from smalto.coders import Lasso
     >>> X = np.random.default_rng(0).standard_normal((1000, 16))
-    >>> result = learn(X, 32, Lasso(lam=0.5), n_epochs=2, random_state=0)
+    >>> result = learn(X, 32, Lasso(lam=0.5), max_epochs=2, random_state=0)
     >>> result.D.shape
     (32, 16)
     """
@@ -184,7 +184,7 @@ def learn(
     state = None if state is None else as_state(state)
     problem = (Lasso() if state is None else state.coder) if coder is None else check_coder(coder)
     n_atoms = check_integer("n_atoms", n_atoms)
-    limits = Limits.of(n_epochs, max_steps, max_seconds)
+    limits = Limits.of(max_epochs, max_steps, max_seconds)
     is_due = schedule(validate_every)
     check_kind("replacement", replacement, Replacement | None, "Replacement(...)")
     check_kind("continuation", continuation, Continuation | None, "None or Continuation(...)")

@@ -27,7 +27,7 @@ class Limits:
         if epochs is None and steps is None and seconds is None:
             epochs = 1
         return cls(
-            math.inf if epochs is None else check_integer("n_epochs", epochs),
+            math.inf if epochs is None else check_integer("max_epochs", epochs),
             math.inf if steps is None else check_integer("max_steps", steps, low=0),
             math.inf if seconds is None else check_number("max_seconds", seconds, low=0),
         )
@@ -46,7 +46,7 @@ class Limits:
         """Say that a stream that cannot begin again has kept a run from its epochs."""
         if self.epochs < math.inf:
             message = (
-                f"n_epochs={self.epochs} was asked for, but the source can be read only once: the "
+                f"max_epochs={self.epochs} was asked for, but the source can be read only once: the "
                 f"run ends after epoch {state.epoch}. A function that returns an iterator, "
                 f"or a list, can be read again"
             )

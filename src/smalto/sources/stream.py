@@ -45,7 +45,7 @@ class Stream:
     ...     rng = np.random.default_rng(epoch)
     ...     for _ in range(20):
     ...         yield rng.standard_normal((100, 8))
-    >>> learn(Stream(batches), 12, Lasso(0.5), n_epochs=2, random_state=0).state.samples
+    >>> learn(Stream(batches), 12, Lasso(0.5), max_epochs=2, random_state=0).state.samples
     4000
     """
 

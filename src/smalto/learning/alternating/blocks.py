@@ -161,7 +161,7 @@ class Atoms:
 
 def is_free(coder: Coder, constraint: Constraint) -> bool:
     """Whether the length of an atom does not matter: what it lacks, its codes make up for."""
-    if not isinstance(coder, Lasso) or coder.nonzeros is not None:
+    if not isinstance(coder, Lasso) or coder.mean_nonzeros is not None:
         return False
     return coder.lam == 0.0 and coder.ridge == 0.0 and constraint == L2Ball(positive=True)
 

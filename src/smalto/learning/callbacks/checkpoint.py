@@ -42,9 +42,9 @@ class Checkpoint:
     >>> X = np.random.default_rng(0).standard_normal((1000, 16))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "run.safetensors"
-    ...     half = learn(X, 20, n_epochs=1, random_state=0, callbacks=[Checkpoint(path)])
-    ...     whole = learn(X, 20, n_epochs=2, state=State.load(path))
-    >>> bool(np.all(whole.D == learn(X, 20, n_epochs=2, random_state=0).D))
+    ...     half = learn(X, 20, max_epochs=1, random_state=0, callbacks=[Checkpoint(path)])
+    ...     whole = learn(X, 20, max_epochs=2, state=State.load(path))
+    >>> bool(np.all(whole.D == learn(X, 20, max_epochs=2, random_state=0).D))
     True
     """
 

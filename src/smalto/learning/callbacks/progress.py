@@ -65,19 +65,19 @@ class EarlyStopping:
     ----------
     patience : int, default 3
         Evaluations without improvement before it stops.
-    tolerance : float, default 1e-4
+    tol : float, default 1e-4
         The share by which the cost must fall to count as an improvement.
     """
 
     patience: int = 3
-    tolerance: float = 1e-4
+    tol: float = 1e-4
     _best: float = field(default=float("inf"), init=False, repr=False)
     _waited: int = field(default=0, init=False, repr=False)
     _step: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_integer("patience", self.patience)
-        check_number("tolerance", self.tolerance, low=0)
+        check_number("tol", self.tol, low=0)
 
     def __call__(self, state: State, record: Record) -> bool:
         """Whether to stop."""
@@ -86,7 +86,7 @@ class EarlyStopping:
         self._step = record.step
         if record.test_cost is None:
             return False
-        if record.test_cost < self._best * (1.0 - self.tolerance):
+        if record.test_cost < self._best * (1.0 - self.tol):
             self._best, self._waited = record.test_cost, 0
             return False
         self._waited += 1
