@@ -39,7 +39,7 @@ def genomes():
 
 X, Y = genomes()
 X_train, X_test, Y_train, Y_test = train_test_split(X, Y, test_size=0.25, random_state=0)
-model = SparseCCA(nonzeros_x=25).fit(X_train, Y_train)
+model = SparseCCA(max_nonzeros_x=25).fit(X_train, Y_train)
 genes, spots = model.x_weights_[:, 0], model.y_weights_[:, 0]
 print(f"{np.count_nonzero(genes)} of {len(genes)} genes go with the copy numbers of")
 edges = np.flatnonzero(np.diff(np.concatenate([[0], np.abs(spots) > 1e-6, [0]]).astype(int)))

@@ -19,7 +19,7 @@ def test_the_bridge_never_rises(name, dtype):
     X, D = X.astype(dtype), D.astype(dtype)
     before = np.inf
     for rounds in (1, 2, 4, 50):
-        coder = Bridge(0.1, 0.5, delta=0.05, max_rounds=rounds)
+        coder = Bridge(0.1, 0.5, delta=0.05, max_iter=rounds)
         codes = quiet(X, D, coder)
         cost = naive.lasso_cost(X, D, codes.toarray(), 0.0) + coder.penalty(codes)
         assert np.all(cost <= before + {np.float32: 1e-6, np.float64: 1e-12}[dtype] * (1 + cost))
@@ -30,7 +30,7 @@ def test_the_bridge_never_rises(name, dtype):
 @pytest.mark.parametrize("positive", [False, True])
 def test_the_bridge_ends_where_no_small_move_helps(p, positive):
     X, D = ordinary(n=30)
-    coder = Bridge(0.1, p, delta=0.1, positive=positive, max_rounds=500)
+    coder = Bridge(0.1, p, delta=0.1, positive=positive, max_iter=500)
     codes = encode(X, D, coder).toarray()
     slopes = p * (np.abs(codes) + 0.1) ** (p - 1)
     assert weighted_violation(X, D, codes, 0.1, slopes, positive=positive).max() < 1e-6
@@ -42,7 +42,7 @@ def test_the_bridge_ends_where_no_small_move_helps(p, positive):
 def test_one_coefficient_by_exhaustive_search():
     grid = np.linspace(-3, 3, 60_001)
     for x in (0.3, 1.0, 2.5):
-        coder = Bridge(0.5, 0.5, delta=0.2, max_rounds=500)
+        coder = Bridge(0.5, 0.5, delta=0.2, max_iter=500)
         (code,) = encode(np.array([[x]]), np.eye(1), coder).toarray()[0]
         cost = 0.5 * (x - grid) ** 2 + 0.5 * ((np.abs(grid) + 0.2) ** 0.5 - 0.2**0.5)
         found = 0.5 * (x - code) ** 2 + coder.penalty(sparse.csr_array([[code]]))[0]
@@ -67,7 +67,7 @@ def test_learning_with_the_bridge():
         ({"lam": -1.0}, "lam must be >= 0"),
         ({"lam": np.inf}, "finite"),
         ({"delta": 0.0}, "delta must be > 0"),
-        ({"max_rounds": 0}, "max_rounds must be >= 1"),
+        ({"max_iter": 0}, "max_iter must be >= 1"),
     ],
 )
 def test_bad_bridges(settings, message):

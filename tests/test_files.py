@@ -29,7 +29,7 @@ from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
 from smalto.learning.files.container import read_file, write_file
 from smalto.learning.files.model import Model
-from smalto.learning.files.settings import from_json, known, register, to_json
+from smalto.learning.files.as_json import from_json, known, register, to_json
 from smalto.learning.files.state_file import load_state, save_state
 
 X = np.random.default_rng(0).standard_normal((300, 10))

@@ -40,8 +40,8 @@ def cost(M, u, v, lam):
 
 @parametrize_with_checks(
     [
-        SparseCCA(nonzeros_x=2),
-        SparseCCA(nonzeros_x=1, ordered="x", scale=False),
+        SparseCCA(max_nonzeros_x=2),
+        SparseCCA(max_nonzeros_x=1, ordered="x", scale=False),
         SparseCCA(coder=Lasso(0.1), constraint=ElasticNetBall(0.5)),
     ]
 )
@@ -52,7 +52,7 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_planted_pairs_are_found(dtype):
     X, Y = planted(pairs=2, n=300, dtype=dtype)
-    model = SparseCCA(2, nonzeros_x=4).fit(X, Y)
+    model = SparseCCA(2, max_nonzeros_x=4).fit(X, Y)
     for number in range(2):
         columns = np.flatnonzero(model.x_weights_[:, number])
         np.testing.assert_array_equal(columns, 10 * number + np.arange(3, 7))
@@ -68,8 +68,8 @@ def test_planted_pairs_are_found(dtype):
 
 def test_either_side_may_be_the_ordered_one():
     X, Y = planted()
-    one = SparseCCA(nonzeros_x=4).fit(X, Y)
-    for settings_ in ({"nonzeros_y": 4}, {"nonzeros_x": 4}):
+    one = SparseCCA(max_nonzeros_x=4).fit(X, Y)
+    for settings_ in ({"max_nonzeros_y": 4}, {"max_nonzeros_x": 4}):
         other = SparseCCA(ordered="x", **settings_).fit(Y, X)
         np.testing.assert_array_equal(one.x_weights_, other.y_weights_)
         np.testing.assert_array_equal(one.y_weights_, other.x_weights_)
@@ -77,7 +77,7 @@ def test_either_side_may_be_the_ordered_one():
 
 def test_score_is_the_correlation_of_the_scores():
     X, Y = planted(pairs=2)
-    model = SparseCCA(2, nonzeros_x=5).fit(X, Y)
+    model = SparseCCA(2, max_nonzeros_x=5).fit(X, Y)
     a, b = model.transform(X, Y)
     expected = [np.corrcoef(a[:, j], b[:, j])[0, 1] for j in range(2)]
     np.testing.assert_allclose(model.correlations_, expected)
@@ -157,13 +157,13 @@ def test_any_coder_and_any_set():
     v = np.linalg.svd(M)[0][:, 0]
     assert abs(dense.y_weights_[:, 0] @ v) == pytest.approx(1, abs=1e-6)
     assert np.isnan(SparseCCA(coder=Ridge(1.0)).fit(X, Y).lam_) == [False]
-    some = SparseCCA(nonzeros_x=4, constraint=ElasticNetBall(density=0.2)).fit(X, Y)
+    some = SparseCCA(max_nonzeros_x=4, constraint=ElasticNetBall(density=0.2)).fit(X, Y)
     assert 0.1 <= np.mean(some.y_weights_ != 0) <= 0.3
 
 
 def test_further_pairs_leave_out_what_is_explained():
     X, Y = planted(pairs=1, n=200)
-    model = SparseCCA(2, nonzeros_x=4).fit(X, Y)
+    model = SparseCCA(2, max_nonzeros_x=4).fit(X, Y)
     assert model.correlations_[0] > 0.85
     # Only one was planted: the second does not find it again.
     again = np.abs(model.x_weights_[3:7, 1]).sum()
@@ -191,7 +191,7 @@ def test_the_side_is_the_matrix_it_stands_for():
 def test_constant_columns_get_no_weight():
     X, Y = planted()
     X[:, 4], Y[:, 8] = 1e6 / 3, -1 / 3
-    model = SparseCCA(nonzeros_x=3).fit(X, Y)
+    model = SparseCCA(max_nonzeros_x=3).fit(X, Y)
     assert model.x_weights_[4] == 0
     assert model.x_scale_[4] == model.y_scale_[8] == 1
     assert np.isfinite(model.transform(X)).all()
@@ -200,9 +200,9 @@ def test_constant_columns_get_no_weight():
 def test_scale_and_shift_do_not_matter_unless_asked():
     X, Y = planted()
     factors = np.geomspace(0.1, 10, X.shape[1])
-    one, other = (SparseCCA(nonzeros_x=4).fit(Z, Y) for Z in (X, X * factors + factors))
+    one, other = (SparseCCA(max_nonzeros_x=4).fit(Z, Y) for Z in (X, X * factors + factors))
     np.testing.assert_allclose(one.x_weights_, other.x_weights_, atol=1e-6)
-    raw = SparseCCA(nonzeros_x=4, scale=False).fit(X * factors, Y)
+    raw = SparseCCA(max_nonzeros_x=4, scale=False).fit(X * factors, Y)
     assert np.abs(raw.x_weights_ - one.x_weights_).max() > 0.1
     assert (raw.x_scale_ == 1).all()
 
@@ -211,7 +211,7 @@ def test_inputs_are_left_alone_and_fits_repeat():
     X, Y = planted()
     for block in (X, Y):
         block.flags.writeable = False
-    one, other = (SparseCCA(2, nonzeros_x=4).fit(X, Y) for _ in range(2))
+    one, other = (SparseCCA(2, max_nonzeros_x=4).fit(X, Y) for _ in range(2))
     np.testing.assert_array_equal(one.x_weights_, other.x_weights_)
     copy = pickle.loads(pickle.dumps(one))
     np.testing.assert_array_equal(copy.transform(X), one.transform(X))
@@ -219,21 +219,21 @@ def test_inputs_are_left_alone_and_fits_repeat():
 
 def test_one_column_y_lists_and_pipelines():
     X, Y = planted()
-    flat = SparseCCA(nonzeros_x=4).fit(X.tolist(), Y[:, 6].tolist())
+    flat = SparseCCA(max_nonzeros_x=4).fit(X.tolist(), Y[:, 6].tolist())
     assert flat.y_weights_.shape == (1, 1)
     assert flat.score(X, Y[:, 6]) > 0.5
-    line = make_pipeline(SparseCCA(nonzeros_x=4), LinearRegression()).fit(X, Y)
+    line = make_pipeline(SparseCCA(max_nonzeros_x=4), LinearRegression()).fit(X, Y)
     assert line.predict(X).shape == Y.shape
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"nonzeros_x": 61}, ValueError, "nonzeros_x=61 is more than X has columns.*60"),
-        ({"nonzeros_x": 0}, ValueError, "nonzeros_x must be >= 1, got 0"),
-        ({"nonzeros_x": 2.5}, TypeError, "nonzeros_x must be an integer"),
-        ({"nonzeros_y": 3}, ValueError, "nonzeros_y=3 is for ordered='x'"),
-        ({"ordered": "x", "nonzeros_y": 51}, ValueError, "nonzeros_y=51 is more than y has"),
+        ({"max_nonzeros_x": 61}, ValueError, "max_nonzeros_x=61 is more than X has columns.*60"),
+        ({"max_nonzeros_x": 0}, ValueError, "max_nonzeros_x must be >= 1, got 0"),
+        ({"max_nonzeros_x": 2.5}, TypeError, "max_nonzeros_x must be an integer"),
+        ({"max_nonzeros_y": 3}, ValueError, "max_nonzeros_y=3 is for ordered='x'"),
+        ({"ordered": "x", "max_nonzeros_y": 51}, ValueError, "max_nonzeros_y=51 is more than y has"),
         ({"ordered": "z"}, ValueError, "ordered must be"),
         ({"gamma1": -1.0}, ValueError, "gamma1 must be >= 0, got -1"),
         ({"gamma2": -1.0}, ValueError, "gamma2 must be >= 0, got -1"),
@@ -255,7 +255,7 @@ def test_wrong_settings(options, error, message):
 
 def test_wrong_data():
     X, Y = planted()
-    model = SparseCCA(nonzeros_x=4).fit(X, Y)
+    model = SparseCCA(max_nonzeros_x=4).fit(X, Y)
     bad = Y.copy()
     bad[3, 2] = np.nan
     for wrong, message in [
@@ -283,9 +283,9 @@ def test_wrong_data():
 def test_what_is_warned_of():
     X, Y = planted()
     with pytest.warns(ConvergenceWarning, match=r"pairs \[0\] have not settled"):
-        SparseCCA(nonzeros_x=4, gamma1=0.1, max_iter=1, tol=0).fit(X, Y)
+        SparseCCA(max_nonzeros_x=4, gamma1=0.1, max_iter=1, tol=0).fit(X, Y)
     with pytest.warns(UserWarning, match=r"pairs \[0\] are zero.*too large"):
         model = SparseCCA(coder=Lasso(1e6)).fit(X, Y)
     assert model.score(X, Y) == 0
     with pytest.warns(UserWarning, match=r"pairs \[1\] are zero"):
-        SparseCCA(2, nonzeros_x=4).fit(X, Y[:, :1])
+        SparseCCA(2, max_nonzeros_x=4).fit(X, Y[:, :1])

@@ -98,7 +98,7 @@ def fit(name: str, X: Array, Y: Array) -> tuple[Array, Array]:
     """The pair (u, v) of a method."""
     if name != OURS:
         return pmd(X, Y, GENES, MULTIPLES[name])
-    model = SparseCCA(nonzeros_x=GENES, gamma1=1.0, gamma2=1.0).fit(X, Y)
+    model = SparseCCA(max_nonzeros_x=GENES, gamma1=1.0, gamma2=1.0).fit(X, Y)
     return model.x_weights_[:, 0], model.y_weights_[:, 0]
 
 

@@ -53,7 +53,7 @@ def smalto_run(data: Genomes, splits: int, threads: int) -> tuple[float, Array]:
 
     def job(pair: tuple[int, Any]) -> list[float]:
         Y = data.copies[:, data.chromosome == pair[1]]
-        return correlations(SparseCCA(nonzeros_x=25), data.expressions, Y, data, pair[0])
+        return correlations(SparseCCA(max_nonzeros_x=25), data.expressions, Y, data, pair[0])
 
     begin = time.perf_counter()
     with ThreadPoolExecutor(threads) as pool:
@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     first = data.copies[:, data.chromosome == data.chromosome[0]]
     with blas_threads(1):
-        correlations(SparseCCA(nonzeros_x=25), data.expressions, first, data, 0)  # compile
+        correlations(SparseCCA(max_nonzeros_x=25), data.expressions, first, data, 0)  # compile
         runs = [_entry("smalto", t, *smalto_run(data, splits, t)) for t in options.threads]
         runs += [_entry(f"PMD, {c} x noise", 1, *pmd_run(data, splits, c)) for c in MULTIPLES]
     header = ["method", "threads", "seconds", "train", "test", "deviation", "of test"]

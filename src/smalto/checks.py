@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 Array: TypeAlias = npt.NDArray[Any]
-Rows: TypeAlias = Any  # rows of data: an ndarray or a SciPy CSR array or matrix
-
-if TYPE_CHECKING:
-    from abc import ABCMeta as _ProtocolMeta
-else:
-    _ProtocolMeta = type(Protocol)
-
-
-class Role(_ProtocolMeta):
-    """Metaclass of protocols that each step asks for: ``isinstance`` remembers its answers.
-
-    Python 3.11 looks at every member anew each time, for as long as it takes to code ten signals.
-    """
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        key = (cls, type(instance))
-        if key not in _ANSWERS:
-            _ANSWERS[key] = super().__instancecheck__(instance)
-        return _ANSWERS[key]
-
-
-_ANSWERS: dict[tuple[type, type], bool] = {}
+Rows: TypeAlias = Any  # checked rows of data: an ndarray, or a SciPy CSR array or matrix
+Matrix: TypeAlias = npt.ArrayLike | sparse.sparray | sparse.spmatrix  # what a user gives
 
 
 def float_dtype(dtype: Any) -> np.dtype[Any]:

@@ -16,7 +16,8 @@ import numpy as np
 import typer
 
 from smalto.checks import Array
-from smalto.learning.memory.state import Record, State
+from smalto.learning.memory.record import Record
+from smalto.learning.memory.state import State
 
 INTERRUPTED = 130
 STREAM = Path("-")  # the standard input or output, where a file is asked for

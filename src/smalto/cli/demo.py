@@ -26,7 +26,7 @@ from smalto.cli.common import (
     write_figure,
     write_picture,
 )
-from smalto.learning.memory.state import Record
+from smalto.learning.memory.record import Record
 
 N_TEST = 3_000
 MIN_CONTRAST = 0.03  # leaves out blurred backgrounds and sky: there is only noise to be learned

@@ -3,8 +3,8 @@
 from smalto.coders.base import Coder
 from smalto.coders.bridge import Bridge
 from smalto.coders.certificates import duality_gap
-from smalto.coders.coding import Info, encode
 from smalto.coders.constrained import ErrorBound, L1Ball
+from smalto.coders.encode import Info, encode
 from smalto.coders.group_lasso import GroupLasso
 from smalto.coders.joint_lasso import JointLasso
 from smalto.coders.joint_omp import JointOMP

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Role, Rows, check_role
+from smalto.checks import Array, Rows, check_role
 
 
 class Codes(NamedTuple):
@@ -143,96 +144,111 @@ def with_room(arrays: tuple[Array, Array], needed: int) -> tuple[Array, Array]:
 # Codes of a chunk of signals. Called from several threads at once.
 Solver: TypeAlias = Callable[[Chunk], Codes]
 
+PADDING = 16  # numbers in a vector of float32
 
-@runtime_checkable
-class Coder(Protocol):
-    """A sparse coding problem ``min_α ½‖x − αD‖² + ψ(α)``, as a frozen dataclass."""
 
+class Coder(ABC):
+    """A sparse coding problem ``min_α ½‖x − αD‖² + ψ(α)``: subclass it as a frozen dataclass.
+
+    A coder must say how it is solved (`solver`) and what ψ is (`penalty`). Everything else has a
+    default that suits a convex or greedy problem without free parameters.
+    """
+
+    takes: ClassVar[frozenset[str]] = frozenset({"mask"})
+    """What ``encode`` and ``learn`` may give beside the signals: any of "mask" (missing entries),
+    "penalty_weights", "groups" (of signals to be coded together) and "start" (first codes)."""
+
+    own_gram: ClassVar[bool] = False
+    """Whether solvers handle a `Chunk` whose signals have Gram matrices of their own (`Chunk.own`).
+    If not, signals with missing entries are coded one at a time, each with its whole matrix."""
+
+    positive: bool = False
+    """Whether codes must not be negative."""
+
+    @abstractmethod
     def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G.
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G.
 
-        G is (width, width), C-contiguous, and must not be written to. The dictionary is
-        filled up with zero atoms to a width that is a multiple of `PADDING`.
+        G is (width, width), C-contiguous, and must not be written to. The dictionary is padded
+        with zero atoms to a width that is a multiple of `PADDING`.
         """
 
-    def penalty(self, codes: Any) -> Array:
-        """ψ of each row of a CSR array of codes."""
+    @abstractmethod
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
+        """Return ψ of each row of a CSR array of codes.
 
+        For a coder that takes groups, rows groups[g] to groups[g + 1] are a group (by default all
+        rows are one), and a row has an equal share of its group's ψ. Others ignore ``groups``.
+        """
 
-@runtime_checkable
-class Resolving(Protocol):
-    """A coder that looks at data before it codes, to check itself or to decide something."""
+    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Coder:
+        """Return this problem with everything that depends on data decided, from sample rows X."""
+        return self
 
-    def resolve(self, X: Rows, D: Array, n_threads: int) -> Coder:
-        """This problem with everything that depends on data decided, from sample rows X."""
-
-
-@runtime_checkable
-class Matching(Protocol):
-    """A coder that may leave something open, such as its λ."""
-
-    def matching(self, other: Coder) -> Coder:
-        """This problem with what is undecided taken from the other one, to compare them."""
-
-
-@runtime_checkable
-class Recurring(Protocol):
-    """A coder that decides something again and again while a dictionary is being learned."""
+    @property
+    def undecided(self) -> bool:
+        """Whether something is left that `resolve` would decide, or decide again."""
+        return False
 
     def fixed(self) -> Coder:
-        """This problem, resolved, with nothing left that would be decided again."""
+        """Return this problem, once resolved, with nothing left to decide again."""
+        return self
+
+    def matching(self, other: Coder) -> Coder:
+        """Return this problem with what is undecided taken from ``other``, to compare the two."""
+        return self
+
+    def relaxed(self, factor: float) -> Coder:
+        """Return this problem with its λ multiplied by ``factor`` (for `Continuation`)."""
+        message = f"continuation needs a coder with a lam to raise, got {type(self).__name__}"
+        raise TypeError(message)
+
+    def error_bound(self) -> Any:
+        """Return the promised bound on ``‖x − αD‖²``, one or one per signal; None if there is none."""
+        return None
+
+    def describe(self) -> dict[str, float | None]:
+        """Return what a `Record` notes about this problem: its λ, or None where it has none."""
+        return {"lam": None}
+
+    def refusal(self, name: str) -> str:
+        """Say why ``name``, which is not in `takes`, cannot be given."""
+        return _REFUSALS[name].format(type(self).__name__)
+
+    def advice_on_zeros(self, X: Rows, D: Array) -> str | None:
+        """Explain why all codes of the rows X are zero, and what to change; None if unknown."""
+        return None
 
 
-def resolved(coder: Coder, X: Rows, D: Array, n_threads: int) -> Coder:
-    """The problem with everything that depends on data decided, from sample rows X."""
-    return coder.resolve(X, D, n_threads) if isinstance(coder, Resolving) else coder
-
-
-def fixed(coder: Coder) -> Coder:
-    """The problem, resolved, with nothing left that would be decided again."""
-    return coder.fixed() if isinstance(coder, Recurring) else coder
+_REFUSALS = {
+    "mask": "{} cannot code signals with missing entries",
+    "penalty_weights": (
+        "penalty_weights are for Lasso, L1Ball and ErrorBound: {} takes no penalty_weights"
+    ),
+    "groups": (
+        "groups say which signals are coded together, for JointLasso and JointOMP: "
+        "{} codes each signal by itself"
+    ),
+    "start": "start is for Lasso, GroupLasso and TreeLasso: {} takes no start",
+}
 
 
 @runtime_checkable
 class Certified(Protocol):
-    """A coder of a convex problem, which can say how far codes are from its optimum."""
+    """A coder of a convex problem, which can bound how far codes are from its optimum."""
 
     def gap(self, left: Residuals) -> Array:
-        """A bound on how much each row's objective exceeds the least one (the duality gap)."""
-
-
-@runtime_checkable
-class Reaching(Protocol, metaclass=Role):
-    """A coder that promises a bound on the error, where the dictionary can reach it."""
-
-    def promised(self) -> Any:
-        """The bound on ‖x − αD‖², one or one per signal; None if there is no promise."""
-
-
-@runtime_checkable
-class Joint(Protocol, metaclass=Role):
-    """A coder of several signals at once: ``encode`` and ``learn`` want ``groups``."""
-
-    @property
-    def shares(self) -> str:
-        """What the signals of a group have in common."""
-
-    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """ψ of each row of a CSR array of codes: an equal share of its group's ψ.
-
-        Rows groups[g] to groups[g + 1] are a group; by default all rows are one.
-        """
-
-
-def penalties(coder: Coder, codes: Any, groups: Array | None) -> Array:
-    """ψ of each row of a CSR array of codes; in a group, an equal share of it."""
-    return coder.penalty(codes, groups) if isinstance(coder, Joint) else coder.penalty(codes)
-
-
-PADDING = 16  # numbers in a vector of float32
+        """Bound how much each row's objective exceeds the least one (the duality gap)."""
 
 
 def check_coder(coder: Any) -> Coder:
-    """Refuse what is not a coder, with the likely slip."""
+    """Raise TypeError unless ``coder`` is a coder; hint at missing parentheses."""
     check_role("coder", coder, Coder, "Lasso(lam=0.1)")
     return coder  # type: ignore[no-any-return]
+
+
+def check_takes(coder: Coder, **given: Any) -> None:
+    """Raise ValueError if one of the things given (not None) is not taken by the coder."""
+    for name, value in given.items():
+        if value is not None and name not in coder.takes:
+            raise ValueError(coder.refusal(name))

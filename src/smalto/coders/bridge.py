@@ -15,7 +15,7 @@ from smalto.coders.masked_gram import with_weights
 
 
 @dataclass(frozen=True)
-class Bridge:
+class Bridge(Coder):
     """``min_α ½‖x − αD‖² + lam Σ ((|α_j| + delta)^p − delta^p)`` with 0 < p < 1, locally.
 
     Sparser than the lasso at the same fit, and with less shrinkage of what is large. The
@@ -37,7 +37,7 @@ class Bridge:
         root mean square norm of the signals.
     positive : bool, default False
         Demand α ≥ 0.
-    max_rounds : int, default 50
+    max_iter : int, default 50
         Lassos to solve at most; a code that stands still ends earlier.
 
     Examples
@@ -56,9 +56,9 @@ class Bridge:
     p: float = 0.5
     delta: float | None = None
     positive: bool = False
-    max_rounds: int = 50
+    max_iter: int = 50
 
-    own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
+    own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number("lam", self.lam, low=0)
@@ -70,7 +70,7 @@ class Bridge:
             raise ValueError(message)
         if self.delta is not None:
             check_number("delta", self.delta, low=0, strict=True)
-        check_integer("max_rounds", self.max_rounds)
+        check_integer("max_iter", self.max_iter)
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Bridge:
         """This problem with ``delta`` decided from sample rows X."""
@@ -85,6 +85,15 @@ class Bridge:
             return replace(self, delta=other.delta)
         return self
 
+    @property
+    def undecided(self) -> bool:
+        """Whether ``delta`` is to be chosen."""
+        return self.delta is None
+
+    def describe(self) -> dict[str, float | None]:
+        """Return ``lam``."""
+        return {"lam": self.lam}
+
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
         lasso = Lasso(self.lam, positive=self.positive).solver(G)
@@ -94,7 +103,7 @@ class Bridge:
             codes = lasso(chunk)
             total = chunk.rounds.copy()
             rows = np.arange(len(chunk.Q))  # those that still move
-            for _ in range(self.max_rounds):
+            for _ in range(self.max_iter):
                 old = codes.take(rows)
                 some = chunk.take(rows)._replace(start=old)
                 new = lasso(with_weights(some, self._weights(old, len(G))))
@@ -121,7 +130,7 @@ class Bridge:
             raise ValueError(message)
         return float(self.delta)
 
-    def penalty(self, codes: Any) -> Array:
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """``lam Σ ((|α_j| + delta)^p − delta^p)`` of each row of codes."""
         codes = sparse.csr_array(codes, dtype=np.float64, copy=True)
         codes.data = (np.abs(codes.data) + self._delta) ** self.p - self._delta**self.p

@@ -5,25 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from smalto.checks import Array, as_dictionary, check_finite
-from smalto.coders.base import Certified, Coder, Residuals, check_coder
-from smalto.coders.signals import Missing, Signals, as_signals, blocks, in_groups, with_weights
+from smalto.checks import Array, Matrix, as_dictionary, check_finite
+from smalto.coders.base import Certified, Coder, Residuals, check_coder, check_takes
+from smalto.coders.signals import (
+    Missing,
+    Signals,
+    as_signals,
+    blocks,
+    in_groups,
+    with_penalty_weights,
+)
 
 _ROWS = 4096  # of which dense residuals and correlations are held at once
 
 
 def duality_gap(
-    X: Any,
-    D: Any,
-    codes: Any,
+    X: Matrix,
+    D: Matrix,
+    codes: Matrix,
     coder: Coder,
     *,
-    mask: Any = None,
+    mask: npt.ArrayLike | None = None,
     missing: Missing = None,
-    penalty_weights: Any = None,
-    groups: Any = None,
+    penalty_weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
 ) -> Array:
     """How much the objective of each code exceeds the least one, at most.
 
@@ -54,6 +62,7 @@ def duality_gap(
     Examples
     --------
     >>> import numpy as np
+    import numpy.typing as npt
     >>> from smalto.coders import Lasso, duality_gap
     >>> X, D = np.array([[3.0, 0.5]]), np.eye(2)
     >>> duality_gap(X, D, np.array([[2.0, 0.0]]), Lasso(lam=1.0))
@@ -65,7 +74,7 @@ def duality_gap(
     if not isinstance(coder, Certified):
         message = f"{type(coder).__name__} is not a convex problem: its codes have no gap"
         raise TypeError(message)
-    if getattr(coder, "lam", 0.0) is None or getattr(coder, "mean_nonzeros", None) is not None:
+    if coder.undecided:
         message = f"lam must be decided to measure a gap, got {coder}"
         raise ValueError(message)
     signals = as_signals("X", X, mask, missing)
@@ -75,7 +84,9 @@ def duality_gap(
         message = f"codes must have shape {(len(signals), len(D))}, got {codes.shape}"
         raise ValueError(message)
     check_finite("codes", codes)
-    signals, order = in_groups(with_weights(signals, penalty_weights, len(D), coder), groups, coder)
+    check_takes(coder, mask=signals.missing, penalty_weights=penalty_weights, groups=groups)
+    signals = with_penalty_weights(signals, penalty_weights, len(D))
+    signals, order = in_groups(signals, groups, coder)
     if order is None:
         return gaps(signals, D, codes, coder)
     return gaps(signals, D, codes[order], coder)[np.argsort(order)]
@@ -90,7 +101,7 @@ def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
     out = np.empty(n)
     for rows in blocks(n, _ROWS, signals.groups):
         out[rows] = coder.gap(_residuals(signals.part(rows), D, codes[rows], np.arange(n)[rows]))
-    if getattr(coder, "positive", False):
+    if coder.positive:
         out[_has_negative(sparse.csr_array(codes))] = np.inf
     return out
 
@@ -110,5 +121,5 @@ def _residuals(signals: Signals, D: Array, codes: Any, numbers: Array) -> Residu
         left[signals.missing] = 0.0
     return Residuals(
         codes, np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", left, left), left @ D.T,
-        signals.weights, signals.groups, numbers,
+        signals.penalty_weights, signals.groups, numbers,
     )  # fmt: skip

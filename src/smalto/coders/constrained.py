@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Chunk, Codes, Residuals, Solver, with_room
+from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver, with_room
 from smalto.coders.masked_gram import from_own_units, in_own_units, lazy_gram, whole_gram
 from smalto.coders.per_signal import Setting, as_setting, check_length, of_rows
 from smalto.kernels import aligned
@@ -22,8 +22,8 @@ from smalto.kernels.coding.lasso import DEPENDENT_32, elastic_net_of_rows
 
 
 @dataclass(frozen=True)
-class L1Ball:
-    """``min_α ½‖x − αD‖²  s.t. ‖α‖₁ ≤ radius`` (ℓ′ of Section 5.1).
+class L1Ball(Coder):
+    """``min_α ½‖x − αD‖²  s.t. ‖α‖₁ ≤ radius`` (ℓ′ of Section 5.5).
 
     Solved exactly, to rounding, by an active-set method on the Gram matrix. As a cost it
     counts the fit alone: the constraint holds.
@@ -47,8 +47,8 @@ class L1Ball:
     radius: Any
     positive: bool = False
 
-    own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
-    weighable: ClassVar[bool] = True  # coefficients may have weights
+    takes: ClassVar[frozenset[str]] = frozenset({"mask", "penalty_weights"})
+    own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", as_setting("radius", self.radius, low=0))
@@ -62,7 +62,7 @@ class L1Ball:
         """How to code over a dictionary with Gram matrix G."""
         return _solver(AT_RADIUS, "radius", self.radius, G, self.positive)
 
-    def penalty(self, codes: Any) -> Array:
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Zero for each row of codes."""
         return np.zeros(codes.shape[0])
 
@@ -74,8 +74,8 @@ class L1Ball:
 
 
 @dataclass(frozen=True)
-class ErrorBound:
-    """``min_α ‖α‖₁  s.t. ‖x − αD‖² ≤ eps`` (ℓ″ of Section 5.1).
+class ErrorBound(Coder):
+    """``min_α ‖α‖₁  s.t. ‖x − αD‖² ≤ eps`` (ℓ″ of Section 5.5).
 
     Solved exactly, to rounding, by an active-set method on the Gram matrix. A signal with
     ``‖x‖² ≤ eps`` has the zero code. Where no code has an error as small as ``eps`` the code
@@ -102,8 +102,8 @@ class ErrorBound:
     eps: Any
     positive: bool = False
 
-    own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
-    weighable: ClassVar[bool] = True  # coefficients may have weights
+    takes: ClassVar[frozenset[str]] = frozenset({"mask", "penalty_weights"})
+    own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", as_setting("eps", self.eps, low=0))
@@ -117,14 +117,14 @@ class ErrorBound:
         """How to code over a dictionary with Gram matrix G."""
         return _solver(AT_ERROR, "eps", self.eps, G, self.positive)
 
-    def penalty(self, codes: Any) -> Array:
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """``‖α‖₁`` of each row of codes."""
         codes = sparse.csr_array(codes)
         out = np.empty(codes.shape[0])
         elastic_net_of_rows(codes.indptr, codes.data, 1.0, 0.0, out)
         return out
 
-    def promised(self) -> Any:
+    def error_bound(self) -> Any:
         """The bound on the error."""
         return self.eps
 

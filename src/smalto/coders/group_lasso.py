@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Residuals, Solver
+from smalto.coders.base import Coder, Residuals, Solver
 from smalto.coders.grouped import Nested, as_atom_lists, as_group_weights, check_settings
 
 
 @dataclass(frozen=True)
-class GroupLasso:
+class GroupLasso(Coder):
     """``min_α ½‖x − αD‖² + lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` for disjoint groups g.
 
     The atoms of a group are used together or not at all; with ``l1`` above zero only some of the
@@ -57,6 +57,8 @@ class GroupLasso:
     ridge: float = 0.0
     positive: bool = False
 
+    takes: ClassVar[frozenset[str]] = frozenset({"mask", "start"})
+
     def __post_init__(self) -> None:
         check_settings(self.lam, self.l1, self.ridge)
         groups = as_labels(self.atom_groups)
@@ -76,11 +78,15 @@ class GroupLasso:
         self._nested.check(len(D))
         return self
 
+    def describe(self) -> dict[str, float | None]:
+        """Return ``lam``."""
+        return {"lam": self.lam}
+
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
         return self._nested.solver(G)
 
-    def penalty(self, codes: Any) -> Array:
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """``lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` of each row of codes."""
         return self._nested.penalty(codes)
 

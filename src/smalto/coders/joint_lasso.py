@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Codes, Residuals, Solver, with_room
+from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver, with_room
 from smalto.coders.joint_omp import JointOMP, all_together
 from smalto.kernels import aligned
 from smalto.kernels.coding.active_set import LANES
@@ -22,7 +22,7 @@ _GAP = {4: 1e-6, 8: 1e-10}  # relative, by the size of a number
 
 
 @dataclass(frozen=True)
-class JointLasso:
+class JointLasso(Coder):
     """``min_A ½‖X − AD‖² + lam Σ_j ‖A_j‖₂``, where A_j are the coefficients of atom j.
 
     The rows of X are the signals of a group (``groups`` of ``encode`` and ``learn``), A has a row
@@ -55,15 +55,20 @@ class JointLasso:
     lam: float
     by_size: bool = False
 
+    takes: ClassVar[frozenset[str]] = frozenset({"groups"})
+
     def __post_init__(self) -> None:
         if not np.isfinite(check_number("lam", self.lam, low=0)):
             message = f"lam must be finite, got {self.lam}"
             raise ValueError(message)
 
-    @property
-    def shares(self) -> str:
-        """What the signals of a group have in common."""
-        return "atoms"
+    def describe(self) -> dict[str, float | None]:
+        """Return ``lam``."""
+        return {"lam": self.lam}
+
+    def relaxed(self, factor: float) -> JointLasso:
+        """Return this problem with ``lam`` multiplied by ``factor``."""
+        return replace(self, lam=float(self.lam) * factor)
 
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""

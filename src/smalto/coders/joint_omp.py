@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from smalto.checks import Array, Rows, check_integer, check_number
-from smalto.coders.base import Chunk, Codes, Solver, check_squares, with_room
+from smalto.coders.base import Chunk, Coder, Codes, Solver, check_squares, with_room
 from smalto.kernels.coding.active_set import make_active_set
 from smalto.kernels.coding.joint_omp import joint_omp_groups
 from smalto.kernels.coding.joint_tables import padded
@@ -17,7 +17,7 @@ from smalto.kernels.coding.lasso import DEPENDENT_32, DEPENDENT_64
 
 
 @dataclass(frozen=True)
-class JointOMP:
+class JointOMP(Coder):
     """``min_A ½‖X − AD‖²  s.t. at most `max_nonzeros` atoms in use``, or until an error, greedily.
 
     The rows of X are the signals of a group (``groups`` of ``encode`` and ``learn``) and share one
@@ -54,6 +54,8 @@ class JointOMP:
     eps: float | None = None
     look_ahead: bool = True
 
+    takes: ClassVar[frozenset[str]] = frozenset({"groups"})
+
     def __post_init__(self) -> None:
         if self.max_nonzeros is None and self.eps is None:
             message = "JointOMP needs a limit: give max_nonzeros, eps or both"
@@ -63,11 +65,6 @@ class JointOMP:
         if self.eps is not None and not np.isfinite(check_number("eps", self.eps, low=0)):
             message = f"eps must be finite, got {self.eps}"
             raise ValueError(message)
-
-    @property
-    def shares(self) -> str:
-        """What the signals of a group have in common."""
-        return "atoms"
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> JointOMP:
         """This problem with no more nonzeros than there are atoms or features."""
@@ -128,7 +125,7 @@ class JointOMP:
         """Zero for each row of codes."""
         return np.zeros(codes.shape[0])
 
-    def promised(self) -> Any:
+    def error_bound(self) -> Any:
         """The bound on a group's mean error, where no number of atoms stands before it."""
         return self.eps if self.max_nonzeros is None else None
 

@@ -28,7 +28,7 @@ _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
 @dataclass(frozen=True)
-class Lasso:
+class Lasso(Coder):
     """``min_α ½‖x − αD‖² + lam Σ w_j|α_j| + ridge/2 ‖α‖²`` (Eq. 2; w = 1 unless said).
 
     Solved exactly, to rounding, by an active-set method on the Gram matrix. Where atoms are so
@@ -59,8 +59,7 @@ class Lasso:
     mean_nonzeros: float | None = None
     penalty_weights: Any = None
 
-    own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
-    weighable: ClassVar[bool] = True  # coefficients may have weights
+    own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.lam is not None:
@@ -97,6 +96,52 @@ class Lasso:
             return self
         return replace(self, lam=lam)
 
+    @property
+    def takes(self) -> frozenset[str]:  # type: ignore[override]
+        """All but groups; a λ is calibrated only for whole signals without weights."""
+        everything = frozenset({"mask", "penalty_weights", "start"})
+        return everything if self.mean_nonzeros is None else frozenset({"start"})
+
+    def refusal(self, name: str) -> str:
+        """Say why ``name`` cannot be given."""
+        if self.mean_nonzeros is not None and name != "groups":
+            what = "entries are missing" if name == "mask" else "there are penalty_weights"
+            return f"Lasso(mean_nonzeros=) cannot be calibrated where {what}: give lam"
+        return super().refusal(name)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether ``lam`` is to be chosen."""
+        return self.lam is None or self.mean_nonzeros is not None
+
+    def describe(self) -> dict[str, float | None]:
+        """Return ``lam``."""
+        return {"lam": self.lam}
+
+    def relaxed(self, factor: float) -> Lasso:
+        """Return this problem with ``lam`` multiplied by ``factor``."""
+        return replace(self, lam=self._known_lam * factor)
+
+    def advice_on_zeros(self, X: Rows, D: Array) -> str | None:
+        """Name a ``lam`` that is small enough, where this one is not."""
+        if not self.lam:
+            return None
+        Q = X @ D.T
+        largest = float(np.max(Q if self.positive else np.abs(Q), initial=0.0))
+        if not 0.0 < largest <= self.lam:
+            return None
+        return (
+            f"lam={self.lam:.3g} is at least the largest correlation of a signal with an atom, "
+            f"{largest:.3g}. Try lam={0.1 * largest:.2g}, or mean_nonzeros={min(10, *D.shape)}"
+        )
+
+    @property
+    def _known_lam(self) -> float:
+        if self.lam is None:
+            message = "lam is not decided yet: call resolve(X, D) first"
+            raise ValueError(message)
+        return float(self.lam)
+
     def fixed(self) -> Lasso:
         """This problem with its ``lam`` for good: ``mean_nonzeros`` is not aimed at again."""
         return replace(self, mean_nonzeros=None)
@@ -109,9 +154,7 @@ class Lasso:
 
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G ."""
-        if self.lam is None:
-            message = "lam is not decided yet: call resolve(X, D) first"
-            raise ValueError(message)
+        lam = self._known_lam
         width = len(G)
         if self.ridge:
             G = G.copy()
@@ -122,7 +165,7 @@ class Lasso:
         exact = G.reshape(-1)
         # For float64 the search runs on a float32 copy, then the end is made exact.
         fast = exact if G.dtype == np.float32 else aligned.copy(exact, np.float32)
-        lam, ridge, positive = float(self.lam), float(self.ridge), bool(self.positive)
+        ridge, positive = float(self.ridge), bool(self.positive)
 
         H = inverse(G) if lam == 0.0 and positive else None
 
@@ -139,7 +182,7 @@ class Lasso:
 
         return solve
 
-    def penalty(self, codes: Any) -> Array:
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
         return self._penalty(sparse.csr_array(codes), None)
 

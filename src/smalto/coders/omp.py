@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Codes, Solver, check_squares, with_room
+from smalto.coders.base import Chunk, Coder, Codes, Solver, check_squares, with_room
 from smalto.coders.masked_gram import in_float32, lazy_gram
 from smalto.coders.per_signal import as_setting, check_length, of_rows
 from smalto.kernels import aligned
@@ -19,7 +19,7 @@ from smalto.kernels.coding.omp import make_state, omp_rows
 
 
 @dataclass(frozen=True)
-class OMP:
+class OMP(Coder):
     """``min_α ½‖x − αD‖²  s.t. ‖α‖₀ ≤ max_nonzeros``, or until ``‖x − αD‖² ≤ eps``, greedily.
 
     Orthogonal matching pursuit: one atom joins at a time, and all coefficients are fitted
@@ -55,7 +55,7 @@ class OMP:
     positive: bool = False
     look_ahead: bool = True
 
-    own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
+    own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.max_nonzeros is None and self.eps is None:
@@ -101,17 +101,17 @@ class OMP:
 
         return solve
 
-    def penalty(self, codes: Any) -> Array:
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Zero for each row of codes."""
         return np.zeros(codes.shape[0])
 
-    def promised(self) -> Any:
+    def error_bound(self) -> Any:
         """The bound on the error, where no number of nonzeros stands before it."""
         return self.eps if self.max_nonzeros is None else None
 
 
 @dataclass(frozen=True)
-class L0:
+class L0(Coder):
     """``min_α ½‖x − αD‖² + lam ‖α‖₀``, greedily.
 
     Atoms join one at a time, the one that lowers the error the most with all coefficients
@@ -137,13 +137,17 @@ class L0:
     lam: float
     positive: bool = False
 
-    own_gram: ClassVar[bool] = True  # signals may have a Gram matrix each
+    own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number("lam", self.lam, low=0)
         if not np.isfinite(self.lam):
             message = f"lam must be finite, got {self.lam}"
             raise ValueError(message)
+
+    def describe(self) -> dict[str, float | None]:
+        """Return ``lam``."""
+        return {"lam": self.lam}
 
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
@@ -157,7 +161,7 @@ class L0:
 
         return solve
 
-    def penalty(self, codes: Any) -> Array:
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """``lam ‖α‖₀`` of each row of codes."""
         codes = sparse.csr_array(codes)
         counts = np.bincount(

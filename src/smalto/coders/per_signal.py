@@ -1,4 +1,4 @@
-"""Settings of a coder that may be one number, or one number per signal."""
+"""Setup of a coder that may be one number, or one number per signal."""
 
 from __future__ import annotations
 

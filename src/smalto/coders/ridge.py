@@ -9,12 +9,12 @@ import numpy as np
 from scipy import linalg, sparse
 
 from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Codes, Residuals, Solver
+from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
 from smalto.kernels.coding.lasso import elastic_net_of_rows
 
 
 @dataclass(frozen=True)
-class Ridge:
+class Ridge(Coder):
     """``min_α ½‖x − αD‖² + lam/2 ‖α‖²``: dense codes ``α = x Dᵀ (D Dᵀ + lam I)⁻¹``.
 
     One Cholesky factorisation per dictionary, in float64. Codes are CSR arrays in which
@@ -42,6 +42,10 @@ class Ridge:
             message = f"lam must be finite, got {self.lam}"
             raise ValueError(message)
 
+    def describe(self) -> dict[str, float | None]:
+        """Return ``lam``."""
+        return {"lam": self.lam}
+
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
         used = np.flatnonzero(np.diagonal(G) > 0).astype(np.int32)  # padding and zero atoms: 0
@@ -64,7 +68,7 @@ class Ridge:
 
         return solve
 
-    def penalty(self, codes: Any) -> Array:
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """``lam/2 ‖α‖²`` of each row of codes."""
         codes = sparse.csr_array(codes)
         out = np.empty(codes.shape[0])

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, as_rows, check_finite
-from smalto.coders.base import Coder, Joint
+from smalto.coders.base import Coder
 
 Missing = Literal["nan"] | None
 
@@ -21,7 +21,7 @@ class Signals:
 
     X: Rows
     missing: Array | None = None  # (n, m) bool
-    weights: Array | None = None  # (n or 1, k) of the coefficients in the penalty, above zero
+    penalty_weights: Array | None = None  # (n or 1, k), above zero
     groups: Array | None = None  # rows groups[g] to groups[g + 1] belong together (int64)
 
     def __len__(self) -> int:
@@ -33,7 +33,7 @@ class Signals:
         if groups is not None:
             first, last = np.searchsorted(groups, (rows.start, rows.stop))
             groups = groups[first : last + 1] - rows.start
-        weights = self.weights
+        weights = self.penalty_weights
         if weights is not None and len(weights) > 1:
             weights = weights[rows]
         missing = None if self.missing is None else self.missing[rows]
@@ -112,24 +112,6 @@ def as_groups(groups: Any, n: int) -> tuple[Array, Array | None]:
     return pointers, None if in_order else order
 
 
-def refuse_groups(groups: Any, coder: Coder) -> None:
-    """Refuse groups for a coder of single signals."""
-    if groups is not None and not isinstance(coder, Joint):
-        message = (
-            f"groups say which signals are coded together: that is for JointLasso and JointOMP, "
-            f"{type(coder).__name__} codes each signal by itself"
-        )
-        raise ValueError(message)
-
-
-def refuse_missing(coder: Coder) -> None:
-    """Refuse missing entries for a coder of several signals at once."""
-    if not isinstance(coder, Joint):
-        return
-    message = f"{type(coder).__name__} does not know of missing entries"
-    raise ValueError(message)
-
-
 def blocks(n: int, at_once: int, groups: Array | None = None) -> list[slice]:
     """All rows in order, about so many at once; groups are not cut."""
     cuts = list(range(0, n, at_once))
@@ -139,29 +121,29 @@ def blocks(n: int, at_once: int, groups: Array | None = None) -> list[slice]:
 
 
 def in_groups(signals: Signals, groups: Any, coder: Coder) -> tuple[Signals, Array | None]:
-    """Signals with the rows of a group side by side, and the order that made them so."""
-    if not isinstance(coder, Joint):
-        refuse_groups(groups, coder)
+    """Return the signals with the rows of a group side by side, and the order that did it.
+
+    Without ``groups`` a coder that takes them codes all rows together.
+    """
+    if "groups" not in coder.takes:
         return signals, None
-    if signals.missing is not None:
-        refuse_missing(coder)
     n = len(signals)
     pointers, order = as_groups(np.zeros(n) if groups is None else groups, n)
     X = signals.X if order is None else signals.X[order]
     return replace(signals, X=X, groups=pointers), order
 
 
-def with_weights(signals: Signals, weights: Any, n_atoms: int, coder: Coder) -> Signals:
-    """Signals with checked weights of the coefficients in the penalty."""
+def with_penalty_weights(signals: Signals, weights: Any, n_atoms: int) -> Signals:
+    """Return the signals with checked weights of the coefficients in the penalty."""
     if weights is None:
         return signals
-    if not getattr(coder, "weighable", False):
-        message = f"penalty_weights are for Lasso, L1Ball and ErrorBound: {type(coder).__name__} takes none"
-        raise ValueError(message)
     values = np.asarray(weights)
     shapes = [(n_atoms,), (len(signals), n_atoms)]
     if values.shape not in shapes or values.dtype.kind not in "fiu":
-        message = f"penalty_weights must be numbers of shape {shapes[0]} or {shapes[1]}, got {values.shape}"
+        message = (
+            f"penalty_weights must be numbers of shape {shapes[0]} or {shapes[1]}, "
+            f"got {values.shape} of {values.dtype}"
+        )
         raise ValueError(message)
     values = np.atleast_2d(values).astype(np.float64)
     bad = np.argwhere(~(values > 0))
@@ -169,4 +151,4 @@ def with_weights(signals: Signals, weights: Any, n_atoms: int, coder: Coder) -> 
         place = tuple(int(i) for i in bad[0])
         message = f"penalty_weights must be > 0, got {values[place]} at {place}"
         raise ValueError(message)
-    return replace(signals, weights=values)
+    return replace(signals, penalty_weights=values)

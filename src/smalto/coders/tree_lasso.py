@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Residuals, Solver
+from smalto.coders.base import Coder, Residuals, Solver
 from smalto.coders.grouped import (
     Groups,
     Nested,
@@ -21,7 +21,7 @@ from smalto.coders.grouped import (
 
 
 @dataclass(frozen=True)
-class TreeLasso:
+class TreeLasso(Coder):
     """``min_α ½‖x − αD‖² + lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` for nested groups g.
 
     Given the parent of each atom there is a group for each atom: itself and all below it. An atom
@@ -69,6 +69,8 @@ class TreeLasso:
     ridge: float = 0.0
     positive: bool = False
 
+    takes: ClassVar[frozenset[str]] = frozenset({"mask", "start"})
+
     def __post_init__(self) -> None:
         check_settings(self.lam, self.l1, self.ridge)
         if (self.parents is None) == (self.atom_groups is None):
@@ -98,11 +100,15 @@ class TreeLasso:
         self._nested.check(len(D))
         return self
 
+    def describe(self) -> dict[str, float | None]:
+        """Return ``lam``."""
+        return {"lam": self.lam}
+
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
         return self._nested.solver(G)
 
-    def penalty(self, codes: Any) -> Array:
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """``lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` of each row of codes."""
         return self._nested.penalty(codes)
 

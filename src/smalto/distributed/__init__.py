@@ -18,9 +18,9 @@ from distributed import Client, LocalCluster, default_client
 
 from smalto.checks import Array, check_integer, float_dtype
 from smalto.coders.base import Coder
-from smalto.coders.coding import encode as encode_rows
+from smalto.coders.encode import encode as encode_rows
 from smalto.distributed.blocks import Blocks, ClusterSource
-from smalto.distributed.worker_batches import ClusterData
+from smalto.distributed.worker_batches import ClusterBatches
 from smalto.learning.loop import Result
 from smalto.learning.loop import learn as learn_from
 from smalto.threads import available_cores
@@ -85,7 +85,7 @@ def learn(
     with _connected(client) as connection:
         data = ClusterSource(Blocks.of(source, connection), connection, blocks_at_once)
         return learn_from(
-            ClusterData(data, staleness), n_atoms, coder, constraint, learner, **options
+            ClusterBatches(data, staleness), n_atoms, coder, constraint, learner, **options
         )
 
 

@@ -18,7 +18,7 @@ from distributed.scheduler import KilledWorker
 
 from smalto.checks import Array, Rows, float_dtype
 from smalto.sources import ChunkedSource, ChunkOrder, Order, RowOrder, as_set
-from smalto.sources.base import finite_rows
+from smalto.sources.base import Source, finite_rows
 from smalto.sources.chunked import even_starts
 
 TASK_ROWS = 4096  # samples that one task codes at most
@@ -108,7 +108,7 @@ def _rows_of(part: Any, a: int, b: int) -> Rows:
     return as_set(part, nan=True).rows(np.arange(a, b))
 
 
-class ClusterSource:
+class ClusterSource(Source):
     """Rows that the workers hold, as many blocks at a time as are in use."""
 
     def __init__(self, blocks: Blocks, client: Client, at_once: int) -> None:

@@ -13,60 +13,25 @@ import dask
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Codes, fixed
-from smalto.coders.coding import ROWS_AT_ONCE, Prepared, gram, prepare
+from smalto.coders.base import Coder, Codes
+from smalto.coders.coding import ROWS_AT_ONCE, Prepared, prepare, warn_of_zeros
 from smalto.coders.signals import Signals
 from smalto.distributed.blocks import ClusterSource, persistent
-from smalto.learning.batches.feeds import Drawn, MidStep
-from smalto.learning.batches.samples import Samples, SampleSet
-from smalto.learning.dictionary.feature_sweep import Viewing
-from smalto.learning.learners.batch import Batch
+from smalto.learning.batches.base import Batches, Coded, MidStep, MiniBatch, recalibrate
+from smalto.learning.batches.coded import code_samples
+from smalto.learning.batches.samples import Samples
 from smalto.learning.memory.contributions import (
+    Contribution,
     Part,
     Summary,
-    code_samples,
     statistics_are_cheaper,
-    warn_of_zeros,
 )
-from smalto.learning.memory.state import Record, State
-from smalto.learning.memory.statistics import Contribution
-from smalto.learning.options import Replacement
-from smalto.learning.step import decide_anew, take_in
+from smalto.learning.memory.state import State
 from smalto.sources.base import finite_rows
+from smalto.sources.order import FIRST_SAMPLES
 from smalto.threads import single_threaded_blas
 
 ROUND = 1 << 16  # samples that are given out at a time
-
-
-@dataclass(frozen=True)
-class ClusterData:
-    """Data on a cluster, as a run sees it."""
-
-    source: ClusterSource
-    staleness: int
-
-    @property
-    def n_rows(self) -> int | None:
-        """How many samples there are."""
-        return self.source.n_rows
-
-    @property
-    def n_features(self) -> int:
-        """How many numbers a sample has."""
-        return self.source.n_features
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the computation."""
-        return self.source.dtype
-
-    def beginning(self, count: int) -> SampleSet:
-        """What decides how a run starts: samples can be drawn from all of it."""
-        return SampleSet(self.source)
-
-    def feed(self, state: State) -> ClusterFeed:
-        """The batches from where a state stands."""
-        return ClusterFeed(self.source, state, self.staleness)
 
 
 class Round(NamedTuple):
@@ -78,7 +43,7 @@ class Round(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A batch that has been given out, at least the beginning of it."""
+    """A batch that has been given out, at least its beginning."""
 
     rounds: Iterator[Round]
     futures: list[Any]  # of the first of them
@@ -88,64 +53,69 @@ class Given(NamedTuple):
     ends_epoch: bool
 
 
-class ClusterFeed:
-    """Batches whose codes come from the workers.
+@dataclass
+class WorkerBatch(MiniBatch):
+    """Samples whose codes come from the workers, in the order in which they were given out."""
+
+    parts: Iterator[Part]
+    n_samples: int
+    place: int
+    ends_epoch: bool
+    stale: bool  # coded over an older dictionary
+
+    def code(self, state: State, n_threads: int) -> Coded:
+        """Return what the workers have coded."""
+        if self.stale:
+            # Codes over older dictionaries are no minima: what they cost now is not known.
+            state.surrogate = float("nan")
+        return Coded(self.parts, None)
+
+
+class ClusterBatches(Batches):
+    """Batches of data on a cluster, coded by the workers.
 
     With ``staleness`` s, s more batches are given out before the results of one are awaited.
     """
 
-    def __init__(self, source: ClusterSource, state: State, staleness: int) -> None:
+    def __init__(self, source: ClusterSource, staleness: int) -> None:
+        self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
         self._source, self._staleness = source, staleness
-        self._order = source.order(state.seed)
-        self._size = state.learner.rows_per_step(source.n_rows)
-        self._lazy = isinstance(state.learner, Batch)
-        if staleness and (self._lazy or state.store is not None):
-            what = "Batch()" if self._lazy else "memory='replace'"
-            message = f"staleness must be 0 with {what}, got {staleness}"
-            raise ValueError(message)
-        if isinstance(state.learner, Viewing) and state.learner.view(state) is not None:
-            message = "features= is for one machine: workers code whole samples"
-            raise ValueError(message)
-        self._epoch, self._place = state.epoch, state.place  # of what is given out next
         self._given: deque[Given] = deque()
         self._run = uuid.uuid4().hex
         self._sent: tuple[int, Any] = (-1, None)  # the dictionary of a step, as a future
 
-    def draw(self, state: State, interrupted: Callable[[], bool]) -> Drawn | None:
-        """The parts of the next batch, coded; of a step over everything, as they come."""
+    def first_samples(self, count: int, seed: int) -> Rows:
+        """Return random samples, in the order of the data."""
+        numbers = self._source.order(seed).take(FIRST_SAMPLES, 0, count)
+        return self._source.rows(np.sort(numbers))
+
+    def start(self, state: State) -> None:
+        """Go to where a state stands."""
+        self._order = self._source.order(state.seed)
+        self._size = state.learner.rows_per_step(self._source.n_rows)
+        self._in_parts = state.learner.whole_data
+        if self._staleness and (self._in_parts or state.store is not None):
+            what = "Batch()" if self._in_parts else "memory='replace'"
+            message = f"staleness must be 0 with {what}, got {self._staleness}"
+            raise ValueError(message)
+        if state.learner.view(state) is not None:
+            message = "features= is for one machine: workers code whole samples"
+            raise ValueError(message)
+        self._epoch, self._place = state.epoch, state.place  # of what is given out next
+
+    def draw(self, state: State, interrupted: Callable[[], bool]) -> WorkerBatch:
+        """Return the next batch, coded; of a whole data set the parts, as they come."""
         end = min(self._place + ROWS_AT_ONCE, self._place + self._size, self._source.n_rows)
-        if fixed(state.coder) != state.coder or state.step == 0:
-            first = self._order.take(self._epoch, self._place, end)
-            decide_anew(state, lambda: self._source.rows(first), 1)
+        first = (self._epoch, self._place, end)
+        recalibrate(state, lambda: self._source.rows(self._order.take(*first)), 1)
         while len(self._given) <= self._staleness:
             self._given.append(self._give_out(state))
         batch = self._given.popleft()
         parts = self._collect(batch, state, interrupted)
-        if not self._lazy:
+        if not self._in_parts:
             parts = iter(list(parts))
-        blocks = ((part, batch.coder) for part in parts)
-        return Drawn(blocks, batch.n_new, batch.place, batch.ends_epoch)
-
-    def learn(self, state: State, drawn: Drawn, n_threads: int) -> Record:
-        """Take the parts in, in the order in which they were given out."""
-        replacement = state.replacement or Replacement()
-        first, coder = next(drawn.blocks)
-
-        def parts() -> Iterator[Part]:
-            yield first
-            yield from (part for part, _ in drawn.blocks)
-
-        searches = (state.step + 1) % replacement.every == 0  # for atoms to replace
-        G = gram(state.D, n_threads) if searches else np.empty((0, 0))
-        record = take_in(state, parts(), drawn.n_new, coder, G, replacement, n_threads)
-        if self._staleness:
-            # Codes over older dictionaries are no minima: what they cost now is not known.
-            state.surrogate = float("nan")
-        return record
-
-    def begin_epoch(self) -> bool:
-        """There always is one."""
-        return True
+        stale = self._staleness > 0
+        return WorkerBatch(parts, batch.n_new, batch.place, batch.ends_epoch, stale)
 
     def close(self) -> None:
         """Let go of what is under way and of all blocks."""
@@ -216,7 +186,7 @@ class ClusterFeed:
     ) -> Iterator[Part]:
         k = len(state.D)
         for number, given in enumerate(batch.rounds):
-            if number and self._lazy and interrupted():
+            if number and self._in_parts and interrupted():
                 raise MidStep
             results = persistent(self._source.client, given.submit, given.futures)
             for numbers, (new, nonzeros, short) in zip(given.numbers, results, strict=True):
@@ -225,9 +195,8 @@ class ClusterFeed:
                         new.codes, new.X, k, new.norms, new.costs, new.penalties, None
                     )
                 part = Part(numbers, new, nonzeros, short)
-                if state.step == 0 and isinstance(new, Contribution):
-                    samples = Samples(numbers, Signals(new.X))
-                    warn_of_zeros(part, samples, batch.coder, state.D)
+                if state.step == 0 and nonzeros == 0 and isinstance(new, Contribution):
+                    warn_of_zeros(batch.coder, new.X, state.D)
                 yield part
 
 

@@ -1,10 +1,49 @@
-"""What estimators share."""
+"""What `DictionaryLearning`, `NMF` and `SparsePCA` share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from smalto.checks import (
+    Array,
+    Rows,
+    as_floats,
+    as_rows,
+    check_integer,
+    check_kind,
+    float_dtype,
+)
+from smalto.coders.base import Coder, check_takes
+from smalto.coders.coding import mean_cost
+from smalto.coders.encode import encode_signals
+from smalto.coders.lasso import Lasso
+from smalto.coders.signals import Missing, Signals, as_signals, check_missing, in_groups
+from smalto.constraints import Constraint, L2Ball
+from smalto.estimators.nested_parameters import NestedParameters
+from smalto.learning.batches.convert import as_batches
+from smalto.learning.batches.dataset import DatasetBatches
+from smalto.learning.callbacks.base import CallbackLike, Callbacks
+from smalto.learning.clock import on_the_clock
+from smalto.learning.initial import initial_state
+from smalto.learning.learners.base import Learner
+from smalto.learning.learners.online import Online
+from smalto.learning.loop import learn
+from smalto.learning.memory.state import State
+from smalto.learning.options import Continuation, Replacement
+from smalto.learning.run import Run
+from smalto.learning.setup import Setup
+from smalto.learning.step import step
+from smalto.sources import as_source, is_dask, lies_elsewhere
+from smalto.threads import resolve_threads, single_threaded_blas
 
 
 @contextmanager
@@ -17,3 +56,335 @@ def all_or_nothing(model: Any) -> Iterator[None]:
         vars(model).clear()
         vars(model).update(before)
         raise
+
+
+def takes_a_stream(model: Factorization) -> bool:
+    """Return True if `partial_fit` has a meaning; else raise AttributeError with the reason."""
+    if isinstance(model.learner, Learner):
+        refusal = model.learner.refusal(stream=True, missing=False)
+        if refusal is not None:
+            raise AttributeError(refusal)
+    return True
+
+
+class Problem(NamedTuple):
+    """What the parameters of an estimator ask for; None stands for the default of `learn`."""
+
+    coder: Coder | None
+    constraint: Constraint | None
+    learner: Learner | None
+
+
+class Factorization(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    NestedParameters,
+):
+    """A factorization ``X ≈ C D`` with codes C and a dictionary D, as a scikit-learn estimator.
+
+    Abstract: a subclass has the public methods, with the parameters that make sense for it, and
+    says by the methods at the end of this class how it differs from plain dictionary learning.
+    """
+
+    _reads_sources: ClassVar[bool] = False  # whether `fit` reads files and streams
+    _reads_dask: ClassVar[bool] = False  # whether Dask arrays are learned from and coded
+
+    # Parameters that every estimator of this kind has.
+    n_components: int
+    coder: Coder | None
+    constraint: Constraint | None
+    learner: Learner | None
+    init: Any
+    max_epochs: int | None
+    max_seconds: float | None
+    replacement: Replacement | None
+    callbacks: Sequence[CallbackLike]
+    n_threads: int | None
+    random_state: Any
+    sparse_output: bool
+
+    # Parameters that only some of them have.
+    max_steps: int | None = None
+    continuation: Continuation | None = None
+    missing: Missing = None
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a dictionary from X, afresh."""
+
+    @abstractmethod
+    def transform(self, X: Any) -> Any:
+        """Return codes of the rows of X."""
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Signals ``αD`` from codes α.
+
+        Parameters
+        ----------
+        X : array or sparse array (n, k)
+            Codes, one per row, such as `transform` returns.
+
+        Returns
+        -------
+        array (n, m)
+            One signal per row.
+        """
+        check_is_fitted(self, "components_")
+        codes = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if codes.shape[1] != len(self.components_):
+            message = (
+                f"codes must have one column for each of the {len(self.components_)} atoms, "
+                f"got shape {codes.shape}"
+            )
+            raise ValueError(message)
+        return np.asarray(codes @ self.components_.astype(codes.dtype, copy=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "nan"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def sparse_components_(self) -> sparse.csr_array:
+        """The dictionary as a csr_array (k, m), for sparse atoms."""
+        check_is_fitted(self, "components_")
+        return sparse.csr_array(self.components_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    # How learning and coding are done.
+
+    def _fit(self, X: Any, *, mask: Any = None, validation: Any = None, **options: Any) -> Self:
+        """Learn a dictionary from X, afresh; ``options`` are those of `smalto.learn`."""
+        self._check_settings()
+        with all_or_nothing(self):
+            X = self._rows(X, reset=True)
+            self._check_values(X, mask)
+            source = self._source(X)
+            problem = self._problem()
+            if validation is not None:
+                validation = self._signals(as_rows("validation", validation))
+            run = _on_cluster() if is_dask(X) else learn
+            result = run(
+                source,
+                self.n_components,
+                *problem,
+                init=self._first_atoms(source),
+                max_epochs=self._max_epochs(),
+                max_steps=self.max_steps,
+                max_seconds=self.max_seconds,
+                mask=mask,
+                missing=self.missing,
+                validation=validation,
+                replacement=self.replacement,
+                continuation=self.continuation,
+                callbacks=self.callbacks,
+                n_threads=self.n_threads,
+                random_state=self.random_state,
+                **options,
+            )
+            self.stopped_ = result.stopped
+            self.n_features_in_ = result.D.shape[1]
+            self._set_result(result.state, X)
+        return self
+
+    def _partial_fit(
+        self, X: Any, *, sample_weight: Any = None, mask: Any = None, groups: Any = None
+    ) -> Self:
+        """Update the dictionary once, with all of X as one batch."""
+        self._check_settings()
+        threads = resolve_threads(self.n_threads)
+        first = not hasattr(self, "state_")
+        if not first:
+            self._refuse_changes()
+        if is_dask(X) or lies_elsewhere(X):
+            message = f"partial_fit takes one batch, a table in memory, got {X!r:.60}: see fit"
+            raise TypeError(message)
+        with Run(threads, self.callbacks, ends=False) as run:
+            with all_or_nothing(self):
+                X = self._rows(X, reset=first)
+                self._check_values(X, mask)
+                X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
+                rows = self._batch(X, None if first else self.state_)
+                problem = self._problem()
+                about = (mask, self.missing, sample_weight, groups)
+                batches = as_batches(rows, *about, problem.coder or Lasso())
+                assert isinstance(batches, DatasetBatches)
+                if first:
+                    setup = Setup.of(*problem, self.replacement, self.continuation)
+                    init = self._first_atoms(rows)
+                    state = initial_state(
+                        batches,
+                        self.n_components,
+                        setup,
+                        init,
+                        self.random_state,
+                        threads,
+                        stream=True,
+                    )
+                else:
+                    state = self.state_
+                with on_the_clock(state):
+                    record = step(state, batches.whole(state.place), threads)
+                self._set_result(state, X)
+            run.after_step(state, record)
+        if run.interrupted():
+            raise KeyboardInterrupt
+        return self
+
+    def _transform(self, X: Any, mask: Any = None, groups: Any = None) -> Any:
+        """Return sparse codes of the rows of X, as in learning."""
+        check_is_fitted(self, "components_")
+        X = self._rows(X, reset=False)
+        self._check_values(X, mask)
+        X = self._signals(X)
+        if is_dask(X):
+            return self._lazy_codes(X, mask, groups)
+        signals = self._checked_signals(X, mask, groups)
+        D = np.ascontiguousarray(self.components_, float_dtype(signals.X.dtype))
+        with single_threaded_blas():
+            csr, _, _ = encode_signals(
+                signals, D, self.coder_, groups, n_threads=resolve_threads(self.n_threads)
+            )
+        return csr if self.sparse_output else csr.toarray()
+
+    def _score(self, X: Any, mask: Any = None, groups: Any = None) -> float:
+        """Return minus the mean cost of the rows of X."""
+        check_is_fitted(self, "components_")
+        X = self._rows(X, reset=False)
+        self._check_values(X, mask)
+        signals = self._checked_signals(self._signals(X), mask, groups)
+        signals, _ = in_groups(signals, groups, self.coder_)
+        D = np.ascontiguousarray(self.components_, float_dtype(signals.X.dtype))
+        with single_threaded_blas():
+            return -mean_cost(signals, D, self.coder_, resolve_threads(self.n_threads))
+
+    def _checked_signals(self, X: Rows, mask: Any, groups: Any) -> Signals:
+        signals = as_signals("X", X, mask, self.missing)
+        check_takes(self.coder_, mask=signals.missing, groups=groups)
+        return signals
+
+    def _lazy_codes(self, X: Any, mask: Any, groups: Any) -> Any:
+        from smalto import distributed
+
+        if mask is not None or groups is not None or self.missing is not None:
+            message = "a Dask array cannot have a mask, missing entries or groups"
+            raise ValueError(message)
+        D = np.ascontiguousarray(self.components_, float_dtype(X.dtype))
+        return distributed.encode(X, D, self.coder_, sparse_output=self.sparse_output)
+
+    def _rows(self, X: Any, *, reset: bool) -> Rows:
+        """Return X, checked as scikit-learn wants it but neither copied nor read: that comes later."""
+        dask = is_dask(X)
+        elsewhere = dask or (reset and lies_elsewhere(X))
+        if elsewhere and not (self._reads_dask if dask else self._reads_sources):
+            message = (
+                f"{type(self).__name__} learns from tables in memory and memory maps, got {X!r:.60}"
+            )
+            raise TypeError(message)
+        if dask:
+            return self._lazy_rows(X, reset)
+        if elsewhere:
+            source = as_source(X, nan=self.missing == "nan")
+            self.n_features_in_ = source.n_features
+            return source
+        if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
+            validate_data(self, X.data, reset=reset, skip_check_array=True)
+            return X
+        checked = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+        )
+        return X if isinstance(X, np.memmap) else checked
+
+    def _lazy_rows(self, X: Any, reset: bool) -> Any:
+        """Return a Dask collection, with its number of features checked if it is known."""
+        width = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
+        if reset and width is not None:
+            self.n_features_in_ = width
+        elif not reset and width != self.n_features_in_:
+            message = f"X has {width} features, but the model was fitted with {self.n_features_in_}"
+            raise ValueError(message)
+        return X
+
+    # What an estimator for a special problem overrides.
+
+    def _problem(self) -> Problem:
+        """Return the coder, the constraint and the learner that the parameters ask for."""
+        return Problem(self.coder, self.constraint, self.learner)
+
+    def _default_part(self, name: str) -> Any:
+        defaults: dict[str, type] = {
+            "coder": Lasso,
+            "constraint": L2Ball,
+            "learner": Online,
+            "replacement": Replacement,
+        }
+        return defaults[name]() if name in defaults else None
+
+    def _max_epochs(self) -> int | None:
+        """Return how many passes `fit` makes over the data at most."""
+        return self.max_epochs
+
+    def _check_values(self, X: Rows, mask: Any) -> None:
+        """Raise ValueError for rows that the problem is not for."""
+
+    def _source(self, X: Rows) -> Any:
+        """Return what `fit` learns from: the rows as they are."""
+        return X
+
+    def _first_atoms(self, data: Any) -> Any:
+        """Return the first dictionary, from what is learned from; None: samples."""
+        return self.init
+
+    def _batch(self, X: Rows, state: State | None) -> Rows:
+        """Return what `partial_fit` learns from; the state is what came before, if anything did."""
+        return X
+
+    def _signals(self, X: Rows) -> Rows:
+        """Return what is coded of rows given to `transform`."""
+        return X
+
+    def _set_result(self, state: State, X: Rows) -> None:
+        """Keep what has been learned from the rows X."""
+        self.components_ = state.feasible_D()
+        self.coder_ = state.coder.fixed()
+        self.state_ = state
+        self.history_ = state.history
+        self.n_iter_ = state.step
+        self._began_with = self._problem()
+
+    def _check_settings(self) -> None:
+        """Raise for parameters that `learn` does not look at, or knows by another name."""
+        check_integer("n_components", self.n_components)
+        Setup.of(self.coder, self.constraint, self.learner, self.replacement, self.continuation)
+        check_kind("sparse_output", self.sparse_output, bool | np.bool_, "True or False")
+        check_missing(self.missing)
+        check_kind("callbacks", self.callbacks, list | tuple, "a list or tuple of callables")
+        Callbacks(self.callbacks)
+
+    def _refuse_changes(self) -> None:
+        """Raise unless the problem and the learner are those that the state was created with."""
+        if self.n_components != len(self.state_.D):
+            message = (
+                f"n_components was {len(self.state_.D)} when learning began and is "
+                f"{self.n_components} now: partial_fit cannot change it, fit begins afresh"
+            )
+            raise ValueError(message)
+        for name, had, now in zip(Problem._fields, self._began_with, self._problem(), strict=True):
+            if now is not had and now != had:
+                message = (
+                    f"{name} was {had} when learning began and is {now} now: partial_fit "
+                    f"cannot change it, fit begins afresh"
+                )
+                raise ValueError(message)
+
+
+def _on_cluster() -> Any:
+    """Return `learn` on a cluster: Dask is imported only by those who use it."""
+    from smalto import distributed
+
+    return distributed.learn

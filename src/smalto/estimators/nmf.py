@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,33 +13,26 @@ from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
-from smalto.checks import Rows, as_rows, check_finite, check_number
-from smalto.coders.base import Coder, check_coder
-from smalto.coders.coding import ROWS_AT_ONCE, code_rows, mean_cost, prepare
+from smalto.checks import Rows, check_finite, check_number
+from smalto.coders.base import Coder
+from smalto.coders.coding import ROWS_AT_ONCE, code_rows, prepare
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_mask, as_signals, blocks, in_groups
-from smalto.constraints import (
-    Constraint,
-    ElasticNetBall,
-    FusedLassoBall,
-    L2Ball,
-    check_constraint,
-)
-from smalto.estimators.base import all_or_nothing
-from smalto.estimators.dictionary_learning import DictionaryLearning, takes_a_stream
+from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball
+from smalto.estimators.base import Factorization, Problem, all_or_nothing, takes_a_stream
 from smalto.estimators.nndsvd import nndsvd
 from smalto.learning.alternating.blocks import is_free
 from smalto.learning.alternating.descent import alternate, stages
-from smalto.learning.batches.feeds import as_data
-from smalto.learning.initial import as_seed, begin, sample_size
-from smalto.learning.interrupts import deferred_interrupt
+from smalto.learning.batches.convert import as_batches
+from smalto.learning.callbacks.base import CallbackLike
+from smalto.learning.initial import as_seed, initial_state
 from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online
-from smalto.learning.loop import Callback, check_validation, close_all, finish_all, learn
 from smalto.learning.memory.atom_order import by_energy, reorder
-from smalto.learning.memory.state import Record, State
 from smalto.learning.options import Replacement
-from smalto.learning.stopping import Limits, schedule
+from smalto.learning.run import Run
+from smalto.learning.setup import Setup
+from smalto.learning.stopping import Limits, Validation
 from smalto.threads import resolve_threads, single_threaded_blas
 
 EPOCHS = 200
@@ -47,7 +41,7 @@ FIRST_EPOCHS = 2  # by the learner, before codes and atoms take turns
 _STARTS = ("samples", "random", "nndsvd", "nndsvda")
 
 
-class NMF(DictionaryLearning):
+class NMF(Factorization):
     """Non-negative matrix factorization: ``min ½‖X − C D‖² + lam Σ C`` over C ≥ 0 and D ≥ 0.
 
     Each sample x (a row of X, with no negative entry) becomes a sum of parts (rows of D) that
@@ -129,9 +123,6 @@ class NMF(DictionaryLearning):
     (3, 20)
     """
 
-    max_steps = None  # settings of `DictionaryLearning` that this one does not have
-    continuation = None
-
     def __init__(
         self,
         n_components: int,
@@ -145,7 +136,7 @@ class NMF(DictionaryLearning):
         tol: float = 1e-3,
         max_seconds: float | None = None,
         replacement: Replacement | None = None,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[CallbackLike] = (),
         n_threads: int | None = None,
         random_state: Any = None,
         sparse_output: bool = False,
@@ -202,23 +193,27 @@ class NMF(DictionaryLearning):
         self
         """
         self._check_settings()
-        problem = self._problem()
+        coder = self._problem().coder
         if mask is not None and not np.any(mask):
             mask = None
-        X = _known(X, mask)
         if sample_weight is not None and _all_alike(sample_weight, _num_samples(X)):
             sample_weight = None
         missing = self.missing if self.missing is None or not _complete(X) else None
         about = (sample_weight, mask, groups, missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
-        if plain and isinstance(problem[0], Lasso) and problem[0].penalty_weights is None:
+        if plain and isinstance(coder, Lasso) and coder.penalty_weights is None:
             with all_or_nothing(self):
-                squares = self._alternate(X, problem, validation, validate_every)
+                squares = self._alternate(X, validation, validate_every)
         else:
-            super().fit(
-                X, sample_weight=sample_weight, mask=mask, groups=groups, validation=validation,
-                validation_groups=validation_groups, validate_every=validate_every,
-            )  # fmt: skip
+            self._fit(
+                X,
+                sample_weight=sample_weight,
+                mask=mask,
+                groups=groups,
+                validation=validation,
+                validation_groups=validation_groups,
+                validate_every=validate_every,
+            )
             squares = self._squared_error(X, mask, groups)
         self.reconstruction_err_ = math.sqrt(squares)
         reorder(self.state_, by_energy(self.state_))
@@ -236,81 +231,58 @@ class NMF(DictionaryLearning):
         groups: Any = None,
     ) -> Self:
         """Update the atoms once, with all of X as one batch: see `DictionaryLearning`."""
-        return super().partial_fit(  # type: ignore[no-any-return]
-            _known(X, mask), sample_weight=sample_weight, mask=mask, groups=groups
-        )
+        return self._partial_fit(X, sample_weight=sample_weight, mask=mask, groups=groups)
 
     def transform(self, X: Any, *, mask: Any = None, groups: Any = None) -> Any:
         """Non-negative codes of each row of X: see `DictionaryLearning`."""
-        return super().transform(_known(X, mask), mask=mask, groups=groups)
+        return self._transform(X, mask, groups)
 
     def score(self, X: Any, y: Any = None, *, mask: Any = None, groups: Any = None) -> float:
         """Minus the mean cost of the rows of X: see `DictionaryLearning`."""
-        return super().score(_known(X, mask), mask=mask, groups=groups)
+        return self._score(X, mask, groups)
 
-    def _alternate(
-        self,
-        X: Any,
-        problem: tuple[Coder, Constraint, Learner],
-        validation: Any,
-        validate_every: Any,
-    ) -> float:
-        """Learn from data that can be read again and again; the squared error at the end."""
+    def _alternate(self, X: Any, validation: Any, validate_every: Any) -> float:
+        """Learn from data that can be read again and again; return the squared error at the end."""
         threads = resolve_threads(self.n_threads)
         X = self._rows(X, reset=True)
-        data = as_data(X, None, None, None, None, problem[0])
-        held_out = None
-        if validation is not None:
-            held_out = check_validation(validation, data, None, None, problem[0])
-        is_due = schedule(validate_every)
+        self._check_values(X, None)
+        problem = self._problem()
+        coder = problem.coder
+        assert isinstance(coder, Lasso)
+        batches = as_batches(X, None, None, None, None, coder)
+        held_out = Validation.of(validation, None, validate_every, batches, None, coder)
         max_epochs = self.max_epochs
         if max_epochs is None and self.max_seconds is None:
             max_epochs = EPOCHS
         limits = Limits.of(max_epochs, None, self.max_seconds)
+        setup = Setup.of(*problem, self.replacement)
+        sketches, squares = self._sketches_help(X, problem), None
+        with Run(threads, self.callbacks, held_out) as run:
+            init = self._first_atoms(X)
+            state = initial_state(
+                batches, self.n_components, setup, init, self.random_state, threads
+            )
+            run.begin(state)
+            stopped = None
+            if not sketches:
+                first = replace(limits, epochs=min(FIRST_EPOCHS, limits.epochs))
+                stopped = run.learn_from(batches, state, first)
+            if stopped in (None, "epochs") and limits.reached(state) is None:
+                stopped, squares = alternate(run, state, X, limits, self.tol, sketches=sketches)
+            run.finish(state)
+        self.stopped_ = stopped
+        self._set_result(state, X)
+        return self._squared_error(X, None, None) if squares is None else squares
 
-        def measure(state: State) -> float | None:
-            if held_out is None or not is_due(state.step):
-                return None
-            return mean_cost(held_out, state.D, state.coder, threads)
-
-        sketches = self._sketches_help(X, *problem)
-        with single_threaded_blas(), deferred_interrupt() as interrupted:
-            if sketches:
-                history: list[Record] = []
-                state = begin(
-                    data.beginning(sample_size(self.n_components)), self.n_components, *problem,
-                    self._first_atoms(X), self.random_state, threads,
-                )  # fmt: skip
-            else:
-                epochs = min(FIRST_EPOCHS, limits.epochs)
-                result = learn(
-                    X, self.n_components, *problem, init=self._first_atoms(X),
-                    max_epochs=int(epochs), max_seconds=self.max_seconds, validation=validation,
-                    validate_every=validate_every, replacement=self.replacement,
-                    callbacks=self.callbacks, n_threads=threads, random_state=self.random_state,
-                )  # fmt: skip
-                state, history = result.state, result.history
-                self.stopped_ = result.stopped
-                if result.stopped != "epochs" or limits.reached(state) is not None:
-                    self._set_result(state, history, X)
-                    return self._squared_error(X, None, None)
-            self.stopped_, more, squares = alternate(
-                state, X, limits, self.tol, list(self.callbacks), measure, interrupted, threads,
-                sketches=sketches,
-            )  # fmt: skip
-        finish_all(self.callbacks, state)
-        close_all(self.callbacks)
-        self._set_result(state, history + more, X)
-        return squares
-
-    def _sketches_help(
-        self, X: Rows, coder: Coder, constraint: Constraint, learner: Learner
-    ) -> bool:
-        """Whether to begin with few samples, again and again, or with the learner.
+    def _sketches_help(self, X: Rows, problem: Problem) -> bool:
+        """Return whether to begin with few samples, again and again, or with the learner.
 
         Sparse codes are known exactly at once, so that a first pass by the learner gains most;
         dense ones take many iterations, and so do atoms with many entries.
         """
+        coder, constraint, _ = problem
+        assert coder is not None
+        assert constraint is not None
         sizes = stages(self.n_components, X.shape[1], X.shape[0], constraint)
         return is_free(coder, constraint) or any(m < X.shape[1] for _, m in sizes)
 
@@ -332,23 +304,31 @@ class NMF(DictionaryLearning):
         tags.input_tags.positive_only = True
         return tags
 
-    def _problem(self) -> tuple[Coder, Constraint, Learner]:
+    def _problem(self) -> Problem:
         lam = check_number("lam", self.lam, low=0)
-        coder = Lasso(lam, positive=True) if self.coder is None else check_coder(self.coder)
-        constraint: Constraint = L2Ball(positive=True)
-        if self.constraint is not None:
-            constraint = check_constraint(self.constraint)
+        coder = Lasso(lam, positive=True) if self.coder is None else self.coder
+        constraint = L2Ball(positive=True) if self.constraint is None else self.constraint
         if self.coder is not None and lam > 0:
             message = f"lam={lam:g} and coder exclude each other: give lam to the coder"
             raise ValueError(message)
-        # What does not say whether it is positive (a simplex, a user's own) is believed to be.
+        # A constraint that does not say whether it is positive (a user's own) is believed to be.
         for name, part in (("coder", coder), ("constraint", constraint)):
-            if not getattr(part, "positive", name == "constraint"):
+            if part.positive is False:
                 message = (
                     f"NMF needs a non-negative {name}, such as one with positive=True, got {part}"
                 )
                 raise ValueError(message)
-        return coder, constraint, Online() if self.learner is None else self.learner
+        return Problem(coder, constraint, Online() if self.learner is None else self.learner)
+
+    def _default_part(self, name: str) -> Any:
+        if name == "coder":
+            return Lasso(self.lam, positive=True)
+        return L2Ball(positive=True) if name == "constraint" else super()._default_part(name)
+
+    def _set_part(self, name: str, part: Any) -> None:
+        if name == "coder":
+            self.lam = 0.0  # which is the coder's now
+        super()._set_part(name, part)
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -365,10 +345,8 @@ class NMF(DictionaryLearning):
             message = f"init must be an array or one of {', '.join(_STARTS)}, got {self.init!r}"
             raise ValueError(message)
 
-    def _rows(self, X: Any, *, reset: bool) -> Rows:
-        X = super()._rows(X, reset=reset)
-        _refuse_negative(X)
-        return X
+    def _check_values(self, X: Rows, mask: Any) -> None:
+        _refuse_negative(X, mask)
 
     def _max_epochs(self) -> int | None:
         unsaid = self.max_epochs is None and self.max_seconds is None
@@ -377,7 +355,7 @@ class NMF(DictionaryLearning):
     def _first_atoms(self, X: Rows) -> Any:
         if not isinstance(self.init, str):
             if self.init is not None:
-                _refuse_negative(np.asarray(self.init), "init")
+                _refuse_negative(np.asarray(self.init), None, "init")
             return self.init
         if self.init == "samples":
             return None
@@ -386,13 +364,6 @@ class NMF(DictionaryLearning):
         if self.init == "random":
             return rng.uniform(size=(self.n_components, X.shape[1])) * float(X.mean())
         return nndsvd(X, self.n_components, rng, fill=self.init == "nndsvda")
-
-
-def _known(X: Any, mask: Any) -> Any:
-    """X with zeros where entries are masked: nothing is asked of what stands there."""
-    if mask is None or sparse.issparse(X):
-        return X
-    return np.where(as_mask(mask, as_rows("X", X)), 0, X)
 
 
 def _complete(X: Any) -> bool:
@@ -412,15 +383,18 @@ def _all_alike(weights: Any, n: int) -> bool:
     return bool(fits and values[0] > 0 and (values == values[0]).all())
 
 
-def _refuse_negative(X: Rows, name: str | None = None) -> None:
-    """Refuse negative entries, with how many there are."""
+def _refuse_negative(X: Rows, mask: Any, name: str | None = None) -> None:
+    """Raise ValueError for negative entries that are not masked, with how many there are."""
     data = X.data if sparse.issparse(X) else X
+    known: Any = True
     if isinstance(X, np.ma.MaskedArray):
-        data = X.filled(0)
-    smallest = np.fmin.reduce(data, axis=None, initial=0.0)  # which NaN does not hide
+        data, known = X.data, ~np.ma.getmaskarray(X)
+    if mask is not None:
+        known = known & ~as_mask(mask, X)
+    smallest = np.fmin.reduce(data, axis=None, initial=0.0, where=known)  # NaN does not hide it
     if not smallest < 0:
         return
-    count = int(np.count_nonzero(data < 0))
+    count = int(np.count_nonzero((data < 0) & known))
     where = f"{name} of NMF" if name else "data passed to NMF"
     message = f"Negative values in {where}: {count} of them, the smallest is {smallest:g}"
     raise ValueError(message)

@@ -9,9 +9,10 @@ from typing import TypeAlias
 import numpy as np
 
 from smalto.checks import Array
-from smalto.coders.base import PADDING, Chunk, Coder, resolved
-from smalto.constraints import Adaptive, Constraint, project_checked
-from smalto.learning.step import is_power_of_two
+from smalto.coders.base import PADDING, Chunk, Coder
+from smalto.constraints.base import Constraint, project_checked
+from smalto.constraints.density import DensitySearch
+from smalto.learning.batches.base import is_power_of_two
 
 _SETTLE = 64  # iterations after which λ and the set are what they are: then the cost only falls
 _KERNEL = 2048  # samples up to which an n by n matrix is worth having for the start
@@ -85,8 +86,7 @@ def find_pair(
     iteration costs two products with each of the blocks.
     """
     v = _leading(coded, ordered)
-    if isinstance(constraint, Adaptive):
-        constraint = constraint.begun(v[None])
+    constraint, search = constraint.begun(v[None]), DensitySearch()
     v = _on_the_better_side(v, coded, ordered, codes, constraint)
     u, lam, norm = np.zeros(coded.X.shape[1], v.dtype), None, 0.0
     for iteration in range(1, max_iter + 1):
@@ -96,8 +96,8 @@ def find_pair(
         norm = float(u @ u)
         if not square > 0 or not norm > 0:
             return Pair(np.zeros_like(u), np.zeros_like(v), lam, iteration, True)
-        if isinstance(constraint, Adaptive) and iteration < _SETTLE:
-            constraint = constraint.adapted(v[None])
+        if iteration < _SETTLE:
+            constraint, search = constraint.adapted(v[None], search)
         before, v = v, ordered.correlate(coded.score(u)) / v.dtype.type(norm)
         project_checked(constraint, v)
         if float(np.linalg.norm(v - before)) <= tol * float(np.linalg.norm(v)):
@@ -133,12 +133,12 @@ def codes_of(coder: Coder, coded: Side, ordered: Side) -> Codes:
 
     def codes(c: Array, square: float, v: Array, iteration: int) -> tuple[Array, float | None]:
         if iteration <= _SETTLE and is_power_of_two(iteration):
-            held[0] = resolved(coder, sample, np.ascontiguousarray(v[None]), 1)
+            held[0] = coder.resolve(sample, np.ascontiguousarray(v[None]), 1)
         G, Q = np.zeros((PADDING, PADDING), c.dtype), np.zeros((p, PADDING), c.dtype)
         G[0, 0], Q[:, 0] = square, c
         chunk = Chunk(Q, norms, np.zeros(p, np.int32))
         solution = held[0].solver(G)(chunk).as_csr(PADDING)
-        return solution[:, [0]].toarray().reshape(-1), getattr(held[0], "lam", None)
+        return solution[:, [0]].toarray().reshape(-1), held[0].describe()["lam"]
 
     return codes
 

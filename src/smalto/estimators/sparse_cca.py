@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import (
-    BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     MultiOutputMixin,
     TransformerMixin,
@@ -24,8 +23,10 @@ from smalto.checks import (
     float_dtype,
 )
 from smalto.coders.base import Coder, check_coder
-from smalto.constraints import Constraint, FusedLassoBall, check_constraint
+from smalto.constraints import Constraint, FusedLassoBall
+from smalto.constraints.base import check_constraint
 from smalto.estimators.base import all_or_nothing
+from smalto.estimators.nested_parameters import NestedParameters
 from smalto.estimators.rank_one import Pair, Side, codes_of, find_pair, keep_largest
 from smalto.threads import single_threaded_blas
 
@@ -34,7 +35,7 @@ class SparseCCA(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     MultiOutputMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    NestedParameters,
 ):
     """Sparse CCA: ``min_{u,v} ½‖YᵀX − v uᵀ‖² + λ‖u‖₁`` with v in a fused-lasso set.
 
@@ -50,7 +51,7 @@ class SparseCCA(
     n_components : int, default 1
         Number of pairs. Before each further pair, what the scores ``Xu`` and ``Yv`` of those
         found explain is taken out of X and of Y.
-    nonzeros_x : int, default 25
+    max_nonzeros_x : int, default 25
         How many columns of X get a weight: λ is chosen so. Fewer do only where columns are
         tied, or where λ had to be held for the iteration to end (after 64 of them).
     gamma1 : float, default 1
@@ -59,9 +60,9 @@ class SparseCCA(
         The larger, the fewer the jumps between the weights of neighbours.
     ordered : {"y", "x"}
         The block whose columns have an order, and whose weights live in the set. With "x" the
-        two change roles, and ``nonzeros_y`` says how many columns of Y get a weight.
-    nonzeros_y : int, optional
-        For ``ordered="x"``; as many as ``nonzeros_x`` if it is not given.
+        two change roles, and ``max_nonzeros_y`` says how many columns of Y get a weight.
+    max_nonzeros_y : int, optional
+        For ``ordered="x"``; as many as ``max_nonzeros_x`` if it is not given.
     coder : coder, optional
         Any other penalty for the unordered block, such as ``Lasso(lam, positive=True)``,
         instead of a number of nonzeros. Its signals are the columns of YᵀX.
@@ -106,7 +107,7 @@ class SparseCCA(
     >>> X, Y, hidden = *rng.standard_normal((2, 100, 40)), rng.standard_normal((100, 1))
     >>> X[:, 3:6] += 2 * hidden  # a few columns of X ...
     >>> Y[:, 10:15] += 2 * hidden  # ... go with a stretch of Y
-    >>> model = SparseCCA(nonzeros_x=3).fit(X, Y)
+    >>> model = SparseCCA(max_nonzeros_x=3).fit(X, Y)
     >>> np.flatnonzero(model.x_weights_)
     array([3, 4, 5])
     >>> np.flatnonzero(model.y_weights_)
@@ -115,15 +116,17 @@ class SparseCCA(
     True
     """
 
+    _parts: ClassVar[tuple[str, ...]] = ("coder", "constraint")
+
     def __init__(
         self,
         n_components: int = 1,
         *,
-        nonzeros_x: int = 25,
+        max_nonzeros_x: int = 25,
         gamma1: float = 1.0,
         gamma2: float = 1.0,
         ordered: Literal["y", "x"] = "y",
-        nonzeros_y: int | None = None,
+        max_nonzeros_y: int | None = None,
         coder: Coder | None = None,
         constraint: Constraint | None = None,
         scale: bool = True,
@@ -131,16 +134,19 @@ class SparseCCA(
         tol: float = 1e-6,
     ) -> None:
         self.n_components = n_components
-        self.nonzeros_x = nonzeros_x
+        self.max_nonzeros_x = max_nonzeros_x
         self.gamma1 = gamma1
         self.gamma2 = gamma2
         self.ordered = ordered
-        self.nonzeros_y = nonzeros_y
+        self.max_nonzeros_y = max_nonzeros_y
         self.coder = coder
         self.constraint = constraint
         self.scale = scale
         self.max_iter = max_iter
         self.tol = tol
+
+    def _default_part(self, name: str) -> Any:
+        return FusedLassoBall(self.gamma1, self.gamma2) if name == "constraint" else None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Find pairs of weights.
@@ -170,7 +176,7 @@ class SparseCCA(
         swapped = self.ordered == "x"
         blocks = (Y, X) if swapped else (X, Y)
         if self.coder is None and count > blocks[0].shape[1]:
-            name, block = ("nonzeros_y", "y") if swapped else ("nonzeros_x", "X")
+            name, block = ("max_nonzeros_y", "y") if swapped else ("max_nonzeros_x", "X")
             message = (
                 f"{name}={count} is more than {block} has columns, n_features={blocks[0].shape[1]}"
             )
@@ -278,12 +284,12 @@ class SparseCCA(
         if self.ordered not in ("x", "y"):
             message = f'ordered must be "y" or "x", got {self.ordered!r}'
             raise ValueError(message)
-        count = check_integer("nonzeros_x", self.nonzeros_x)
-        if self.nonzeros_y is not None:
-            count = check_integer("nonzeros_y", self.nonzeros_y)
+        count = check_integer("max_nonzeros_x", self.max_nonzeros_x)
+        if self.max_nonzeros_y is not None:
+            count = check_integer("max_nonzeros_y", self.max_nonzeros_y)
             if self.ordered == "y":
                 message = (
-                    f"nonzeros_y={self.nonzeros_y} is for ordered='x': the weights of an ordered "
+                    f"max_nonzeros_y={self.max_nonzeros_y} is for ordered='x': the weights of an ordered "
                     "y are as many as gamma1 and gamma2 leave"
                 )
                 raise ValueError(message)

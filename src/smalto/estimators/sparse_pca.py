@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -13,25 +13,21 @@ from sklearn.utils.metaestimators import available_if
 from smalto.checks import Array, Rows, check_finite, check_number, float_dtype
 from smalto.coders.base import Coder
 from smalto.coders.lasso import Lasso
-from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, density
-from smalto.estimators.dictionary_learning import DictionaryLearning, takes_a_stream
+from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall
+from smalto.constraints.density import density
+from smalto.estimators.base import Factorization, Problem, takes_a_stream
+from smalto.estimators.centering import CenteredSource, centered, column_means, column_sums, rows_of
 from smalto.estimators.variance import (
     adjusted_variances,
-    centred,
-    column_means,
-    column_sums,
     principal_components,
-    rows_of,
     score_moments,
 )
+from smalto.learning.callbacks.base import CallbackLike
 from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online
-from smalto.learning.loop import Callback
-from smalto.learning.memory.state import Record, State
+from smalto.learning.memory.state import State
 from smalto.learning.options import Continuation, Replacement
-from smalto.sources import Source, is_dask, lies_elsewhere
-from smalto.sources.base import Ordered, Warming
-from smalto.sources.order import RowOrder
+from smalto.sources import Source
 
 DEFAULT_DENSITY = 0.3
 # By measurement on faces and patches: see benchmarks/peers/sparse_pca.py.
@@ -43,43 +39,7 @@ _SAMPLE_ROWS = 2048
 _HELD_ROWS = 512
 
 
-@dataclass(frozen=True)
-class _Centred:
-    """The rows of a source minus a mean, as they are asked for."""
-
-    source: Source
-    mean: Array
-
-    @property
-    def n_rows(self) -> int:
-        return self.source.n_rows
-
-    @property
-    def n_features(self) -> int:
-        return self.source.n_features
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.source.dtype
-
-    def rows(self, numbers: Array) -> Rows:
-        return centred(self.source.rows(numbers), self.mean, self.dtype)
-
-
-@dataclass(frozen=True)
-class _CentredInOrder(_Centred):
-    """The same of a source that knows in which order it is best read."""
-
-    def order(self, seed: int) -> RowOrder:
-        assert isinstance(self.source, Ordered)
-        return self.source.order(seed)
-
-    def warm(self, order: RowOrder, epoch: int, place: int) -> None:
-        if isinstance(self.source, Warming):
-            self.source.warm(order, epoch, place)
-
-
-class SparsePCA(DictionaryLearning):
+class SparsePCA(Factorization):
     """Sparse PCA: ``min_D Σ_x min_α ½‖x − μ − αD‖² + lam ‖α‖₁``, with sparse components.
 
     Every component d (row of D) satisfies ``‖d‖₂² + gamma ‖d‖₁ ≤ 1`` (Section 5.4 of the paper)
@@ -163,6 +123,9 @@ random_state, sparse_output
     True
     """
 
+    _parts: ClassVar[tuple[str, ...]] = (*Factorization._parts, "continuation")
+    _reads_sources: ClassVar[bool] = True
+
     def __init__(
         self,
         n_components: int,
@@ -181,34 +144,32 @@ random_state, sparse_output
         init: Any = None,
         continuation: Continuation | None = None,
         replacement: Replacement | None = None,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[CallbackLike] = (),
         n_threads: int | None = None,
         random_state: Any = None,
         sparse_output: bool = False,
     ) -> None:
-        super().__init__(
-            n_components,
-            coder=coder,
-            constraint=constraint,
-            learner=learner,
-            max_epochs=max_epochs,
-            max_steps=max_steps,
-            max_seconds=max_seconds,
-            init=init,
-            continuation=continuation,
-            replacement=replacement,
-            callbacks=callbacks,
-            n_threads=n_threads,
-            random_state=random_state,
-            sparse_output=sparse_output,
-        )
+        self.n_components = n_components
+        self.coder = coder
+        self.constraint = constraint
+        self.learner = learner
+        self.max_epochs = max_epochs
+        self.max_steps = max_steps
+        self.max_seconds = max_seconds
+        self.init = init
+        self.continuation = continuation
+        self.replacement = replacement
+        self.callbacks = callbacks
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.sparse_output = sparse_output
         self.gamma = gamma
         self.density = density
         self.lam = lam
         self.mean_nonzeros = mean_nonzeros
         self.fused = fused
 
-    def fit(  # type: ignore[override]  # of samples that are whole and count the same
+    def fit(
         self,
         X: Any,
         y: Any = None,
@@ -235,7 +196,7 @@ random_state, sparse_output
         -------
         self
         """
-        return super().fit(X, validation=validation, validate_every=validate_every)
+        return self._fit(X, validation=validation, validate_every=validate_every)
 
     @available_if(takes_a_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -255,9 +216,9 @@ random_state, sparse_output
         -------
         self
         """
-        return super().partial_fit(X)  # type: ignore[no-any-return]
+        return self._partial_fit(X)
 
-    def transform(self, X: Any) -> Any:  # type: ignore[override]
+    def transform(self, X: Any) -> Any:
         """Sparse codes: ``argmin_α ½‖x − μ − αD‖² + lam ‖α‖₁`` for each row x of X.
 
         Parameters
@@ -270,11 +231,11 @@ random_state, sparse_output
         array (n, k), or csr_array with ``sparse_output``
             One code per row.
         """
-        return super().transform(X)
+        return self._transform(X)
 
-    def score(self, X: Any, y: Any = None) -> float:  # type: ignore[override]
+    def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean of ``min_α ½‖x − μ − αD‖² + lam ‖α‖₁``: higher is better."""
-        return super().score(X)
+        return self._score(X)
 
     def inverse_transform(self, X: Any) -> Array:
         """Signals ``αD + μ`` from codes α.
@@ -292,25 +253,43 @@ random_state, sparse_output
         signals = super().inverse_transform(X)
         return np.asarray(signals + self.mean_.astype(signals.dtype))
 
-    def _problem(self) -> tuple[Coder | None, Constraint | None, Learner | None]:
+    def _problem(self) -> Problem:
         learner = self.learner
         if learner is None:
             learner = Online(self._rows_per_step, rho=DEFAULT_RHO, t0=self._held)
-        return self._codes(), self._set(), learner
+        return Problem(self._codes(), self._set(), learner)
+
+    def _default_part(self, name: str) -> Any:
+        if name == "coder":
+            return Lasso(self.lam, mean_nonzeros=self.mean_nonzeros)
+        if name == "constraint":
+            wanted = self.density if self.gamma is not None else self.density or DEFAULT_DENSITY
+            if self.fused is None:
+                return ElasticNetBall(self.gamma, density=wanted)
+            return FusedLassoBall(self.gamma, self.fused, density=wanted)
+        return Online(rho=DEFAULT_RHO) if name == "learner" else super()._default_part(name)
+
+    def _set_part(self, name: str, part: Any) -> None:
+        if name == "coder":  # what was said by parameters of this estimator is in the part now
+            self.lam = self.mean_nonzeros = None
+        if name == "constraint":
+            self.gamma = self.density = self.fused = None
+        super()._set_part(name, part)
 
     def _codes(self) -> Coder:
         given = _given(self, "lam", "mean_nonzeros", "coder")
         if len(given) > 1:
             message = f"give one of lam, mean_nonzeros and coder, got {given}"
             raise ValueError(message)
-        if self.coder is not None:
-            return self.coder
-        lam = self.lam
-        if lam is not None:
-            check_number("lam", lam, low=0, strict=True)
-        elif self.mean_nonzeros is None:
+        coder = (
+            Lasso(self.lam, mean_nonzeros=self.mean_nonzeros) if self.coder is None else self.coder
+        )
+        if self.lam is not None:
+            check_number("lam", self.lam, low=0, strict=True)
+        if isinstance(coder, Lasso) and coder.lam is None and coder.mean_nonzeros is None:
             lam = DEFAULT_LAM * math.sqrt(self._total_variance / self.n_features_in_)
-        return Lasso(lam, mean_nonzeros=self.mean_nonzeros)
+            return replace(coder, lam=lam)
+        return coder
 
     def _set(self) -> Constraint:
         given = _given(self, "gamma", "density", "constraint")
@@ -333,17 +312,12 @@ random_state, sparse_output
         if isinstance(X, np.ma.MaskedArray):
             message = "SparsePCA needs samples without missing entries, got a masked array"
             raise TypeError(message)
-        if reset and lies_elsewhere(X) and not is_dask(X):
-            source = rows_of(X)
-            self.n_features_in_ = source.n_features
-            return source
         return super()._rows(X, reset=reset)
 
     def _source(self, X: Rows) -> Source:
         source = rows_of(X)
         self.mean_ = column_means(source)
-        kind = _CentredInOrder if isinstance(source, Ordered) else _Centred
-        rest = kind(source, self.mean_)
+        rest = CenteredSource(source, self.mean_)
         usual = Online().resolve(self.n_components, source.n_rows).rows_per_step(source.n_rows)
         self._rows_per_step: int | None = max(usual, min(source.n_rows // ENOUGH_STEPS, MOST_ROWS))
         self._look_at(_sample(rest))
@@ -355,7 +329,7 @@ random_state, sparse_output
         n = X.shape[0]
         before = np.zeros(X.shape[1]) if state is None else self.mean_
         self.mean_ = before + (column_sums(X) - n * before) / (seen + n)
-        rest = centred(X, self.mean_, X.dtype)
+        rest = centered(X, self.mean_, X.dtype)
         if state is None:
             self._rows_per_step = None
             self._look_at(rest[:_SAMPLE_ROWS])
@@ -384,14 +358,14 @@ random_state, sparse_output
         return self.init if self._start is None else self._start
 
     def _signals(self, X: Rows) -> Rows:
-        return centred(X, self.mean_, float_dtype(X.dtype))
+        return centered(X, self.mean_, float_dtype(X.dtype))
 
-    def _set_result(self, state: State, history: list[Record], X: Rows) -> None:
-        super()._set_result(state, history, X)
+    def _set_result(self, state: State, X: Rows) -> None:
+        super()._set_result(state, X)
         self._start = None  # it has been used
         moments, total = score_moments(X, self.components_, self.mean_)
         order, variances = adjusted_variances(moments)
-        may_turn = not getattr(state.coder, "positive", False)  # codes have to turn with them
+        may_turn = not state.coder.positive  # codes have to turn with them
         self.components_ = _signed(self.components_[order], state.constraint, may_turn)
         self.explained_variance_ = variances
         self.explained_variance_ratio_ = variances / total if total > 0 else 0.0 * variances

@@ -2,53 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
-from smalto.checks import Array, Rows
-from smalto.coders.coding import ROWS_AT_ONCE
-from smalto.sources import Source, Stream, as_source
-
-
-def rows_of(X: Any) -> Source:
-    """X as rows that can be read as often as it takes."""
-    source = as_source(X)
-    if isinstance(source, Stream):
-        message = (
-            "the samples are read several times, but a stream can be read once: give its batches "
-            "to partial_fit"
-        )
-        raise TypeError(message)
-    return source
-
-
-def _blocks(source: Source) -> Iterator[Rows]:
-    """All rows in order, some at a time: there may be more than fit into memory."""
-    for first in range(0, source.n_rows, ROWS_AT_ONCE):
-        yield source.rows(np.arange(first, min(first + ROWS_AT_ONCE, source.n_rows)))
-
-
-def column_means(X: Any) -> Array:
-    """Means of the columns, in float64."""
-    source = rows_of(X)
-    total = np.zeros(source.n_features)
-    for block in _blocks(source):
-        total += column_sums(block)
-    return np.asarray(total / source.n_rows)
-
-
-def column_sums(X: Rows) -> Array:
-    """Sums of the columns, in float64."""
-    return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1)
-
-
-def centred(X: Rows, mean: Array, dtype: np.dtype[Any]) -> Array:
-    """Rows minus the mean, dense, in this dtype."""
-    dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
-    return np.asarray(np.subtract(dense, mean.astype(dtype), dtype=dtype))
+from smalto.checks import Array
+from smalto.estimators.centering import centered, row_blocks, rows_of
 
 
 def score_moments(X: Any, D: Array, mean: Array) -> tuple[Array, float]:
@@ -61,8 +21,8 @@ def score_moments(X: Any, D: Array, mean: Array) -> tuple[Array, float]:
     V = np.divide(D, norms, out=np.zeros_like(D), where=norms > 0).T
     moments, total = np.zeros((len(D), len(D))), 0.0
     source = rows_of(X)
-    for rows in _blocks(source):
-        block = centred(rows, mean, dtype)
+    for rows in row_blocks(source):
+        block = centered(rows, mean, dtype)
         Z = block @ V
         moments += Z.T @ Z
         total += float(np.einsum("ij,ij->", block, block, dtype=np.float64))

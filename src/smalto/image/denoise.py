@@ -17,7 +17,9 @@ from smalto.image.overlap import PatchAverage
 from smalto.image.patches import NoPatchError, PatchSource
 from smalto.image.pictures import check_fits, check_size, check_stride
 from smalto.image.stack import Stack
-from smalto.learning import Callback, Online, learn
+from smalto.learners import Online
+from smalto.learning import learn
+from smalto.learning.callbacks.base import CallbackLike
 from smalto.threads import resolve_threads
 
 N_ATOMS = 512
@@ -45,7 +47,7 @@ def denoise(
     blend: float = BLEND,
     stride: int = 1,
     joint: bool = False,
-    callbacks: Iterable[Callback] = (),
+    callbacks: Iterable[CallbackLike] = (),
     n_threads: int | None = None,
     random_state: Any = 0,
 ) -> Array:
@@ -163,7 +165,7 @@ def learn_atoms(
     error: float,
     n_atoms: int,
     n_steps: int,
-    callbacks: Iterable[Callback],
+    callbacks: Iterable[CallbackLike],
     n_threads: int,
     random_state: Any,
 ) -> Array:

@@ -21,7 +21,9 @@ from smalto.image.pictures import as_mask, check_fits, check_size
 from smalto.image.smooth import smooth_part
 from smalto.image.stack import Stack
 from smalto.kernels.image.patch_gathering import count_missing, gather_known
-from smalto.learning import Callback, Online, learn
+from smalto.learners import Online
+from smalto.learning import learn
+from smalto.learning.callbacks.base import CallbackLike
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas
 
 _AT_ONCE = 1 << 13  # patches held at a time
@@ -47,7 +49,7 @@ def inpaint(
     n_rounds: int = 3,
     lam: float | None = None,
     stride: int | None = None,
-    callbacks: Iterable[Callback] = (),
+    callbacks: Iterable[CallbackLike] = (),
     n_threads: int | None = None,
     random_state: Any = 0,
 ) -> Array:

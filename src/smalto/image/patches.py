@@ -21,6 +21,7 @@ from smalto.kernels.image.patch_gathering import (
     gather,
     gather_known,
 )
+from smalto.sources import Source
 from smalto.threads import resolve_threads, run_tasks
 
 FLAT = 1e-6  # a patch is constant when its values differ by less than this part of the largest
@@ -34,7 +35,7 @@ class NoPatchError(ValueError):
         super().__init__(f"images have no usable patch: all {total} of them are {words}")
 
 
-class PatchSource:
+class PatchSource(Source):
     """All overlapping patches of pictures, as rows to learn from, cut out as they are asked for.
 
     Row x is a patch, its pixels row by row, the channels of a pixel side by side; it becomes

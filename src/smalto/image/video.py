@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, check_integer, check_number
-from smalto.coders import ErrorBound, Lasso
+from smalto.coders import ErrorBound
 from smalto.coders.base import Coder, check_coder
 from smalto.image.denoise import clean_average, default_gain
 from smalto.image.frames import Frame, as_frame
@@ -18,12 +18,14 @@ from smalto.image.overlap import PatchAverage
 from smalto.image.patches import NoPatchError, PatchSource
 from smalto.image.pictures import check_fits, check_size, check_stride
 from smalto.image.stack import Stack
-from smalto.learning import Online, State
-from smalto.learning.batches.samples import as_sample_set
-from smalto.learning.initial import as_seed, begin
-from smalto.learning.step import step_on
-from smalto.sources import Order
-from smalto.threads import resolve_threads, single_threaded_blas
+from smalto.learners import Online
+from smalto.learning import State
+from smalto.learning.batches.dataset import DatasetBatches
+from smalto.learning.initial import as_seed, initial_state
+from smalto.learning.run import Run
+from smalto.learning.setup import Setup
+from smalto.sources import ArraySource, Order
+from smalto.threads import resolve_threads
 
 _BATCH = 1024  # patches in a step of learning
 
@@ -153,25 +155,22 @@ class FrameLearner:
 
     def _step(self, rows: Array, *, first: bool) -> None:
         dtype = rows.dtype if self.state is None else self.state.D.dtype
-        samples = as_sample_set(
-            rows.astype(dtype, copy=False), None, None, None, None, self._problem()
-        )
-        with single_threaded_blas():
+        batches = DatasetBatches(ArraySource.of(rows.astype(dtype, copy=False)))
+        with Run(self.n_threads) as run:
             if self.state is None:
                 # Forgetting is by frames, here; the learner itself keeps what it has seen.
-                learner = Online(batch_size=_BATCH, rho=0.0, memory="all")
-                self.state = begin(
-                    samples, self.n_atoms, self.coder, None, learner, None, self._seed,
-                    self.n_threads, stream=True,
-                )  # fmt: skip
+                setup = Setup.of(self.coder, None, Online(batch_size=_BATCH, rho=0.0, memory="all"))
+                self.state = initial_state(
+                    batches, self.n_atoms, setup, None, self._seed, self.n_threads, stream=True
+                )
             elif first:
                 for part in self.state.stats:
                     part.decay(self.forget)
                 self.state.surrogate *= self.forget
-            step_on(self.state, samples.whole(), None, None, self.n_threads)
-
-    def _problem(self) -> Coder:
-        return Lasso() if self.coder is None else self.coder
+                self.state.history.clear()  # a stream may have no end: one frame is kept
+            run.single_step(self.state, batches.whole())
+        if run.interrupted():
+            raise KeyboardInterrupt
 
 
 def denoise_video(

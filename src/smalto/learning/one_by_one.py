@@ -7,19 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, check_integer, check_kind, float_dtype
-from smalto.coders.base import Coder, fixed
-from smalto.coders.coding import encode
+from smalto.checks import Array, check_integer, float_dtype
+from smalto.coders.base import Coder
+from smalto.coders.encode import encode
 from smalto.constraints import Constraint
-from smalto.learning.batches.samples import SampleSet
-from smalto.learning.initial import begin
-from smalto.learning.learners.base import Learner, check_learner
-from smalto.learning.learners.online import Online
-from smalto.learning.memory.state import Record, State, as_state
+from smalto.learning.batches.dataset import DatasetBatches
+from smalto.learning.batches.stream import check_takes_streams
+from smalto.learning.initial import initial_state
+from smalto.learning.learners.base import Learner
+from smalto.learning.memory.record import Record
+from smalto.learning.memory.state import State, as_state
 from smalto.learning.options import Continuation, Replacement
-from smalto.learning.step import step_on
+from smalto.learning.run import Run
+from smalto.learning.setup import Setup
 from smalto.sources import ArraySource
-from smalto.threads import resolve_threads, single_threaded_blas
+from smalto.threads import resolve_threads
 
 
 class OneByOne:
@@ -76,21 +78,17 @@ class OneByOne:
         random_state: Any = None,
     ) -> None:
         n_atoms = check_integer("n_atoms", n_atoms)
-        check_kind("replacement", replacement, Replacement | None, "None or Replacement(...)")
-        check_kind("continuation", continuation, Continuation | None, "None or Continuation(...)")
+        self._setup = Setup.of(coder, constraint, learner, replacement, continuation)
         self.state = None if state is None else as_state(state).copy()
         if self.state is not None:
             if len(self.state.D) != n_atoms:
-                message = f"state holds {len(self.state.D)} atoms, asked for are {n_atoms}"
+                message = f"state has {len(self.state.D)} atoms, expected {n_atoms}"
                 raise ValueError(message)
-            learner = self.state.learner
-        chosen = Online() if learner is None else check_learner(learner)
+            self._setup.check_same(self.state)
+        chosen = self._setup.complete()[2] if self.state is None else self.state.learner
+        check_takes_streams(chosen)
         self._size = chosen.resolve(n_atoms, None).rows_per_step(0)
-        if self._size < 1:
-            message = f"{type(chosen).__name__} draws all samples at each step: a stream has no end"
-            raise ValueError(message)
-        self._settings = (n_atoms, coder, constraint, chosen, init, random_state)
-        self._others = (replacement or Replacement(), continuation)
+        self._start = (n_atoms, self._setup, init, random_state)
         self._threads = resolve_threads(n_threads)
         self._names: list[Any] | None = None  # of the features, where samples are mappings
         self._gathered: list[Array] = []
@@ -104,18 +102,17 @@ class OneByOne:
         """Learn from what is gathered now, if there is anything."""
         if not self._gathered:
             return None
-        samples = SampleSet(ArraySource.of(np.stack(self._gathered)))
-        with single_threaded_blas():
+        batches = DatasetBatches(ArraySource.of(np.stack(self._gathered)))
+        with Run(self._threads) as run:
             if self.state is None:
-                self.state = begin(samples, *self._settings, self._threads, stream=True)
-                self.state.replacement, self.state.continuation = self._others
+                self.state = initial_state(batches, *self._start, self._threads, stream=True)
             state = self.state
-            record = step_on(
-                state, samples.whole(), state.replacement, state.continuation, self._threads
-            )
-            state.place += len(self._gathered)
+            state.history.clear()  # the run may have no end: only the last step is kept
+            run.single_step(state, batches.whole(state.place + len(self._gathered)))
         self._gathered.clear()
-        return record
+        if run.interrupted():
+            raise KeyboardInterrupt
+        return state.history[-1]
 
     def encode_one(self, x: Any) -> dict[int, float]:
         """The nonzero coefficients of a sample over the dictionary, by atom."""
@@ -123,7 +120,7 @@ class OneByOne:
             message = "nothing has been learned yet: flush() learns from what is gathered"
             raise ValueError(message)
         x = self._vector(x)
-        code = encode(x[None, :], self.state.D, fixed(self.state.coder), n_threads=1)
+        code = encode(x[None, :], self.state.D, self.state.coder.fixed(), n_threads=1)
         pairs = zip(code.indices.tolist(), code.data.tolist(), strict=True)
         return {atom: value for atom, value in pairs if value}
 

@@ -1,14 +1,11 @@
-"""Settings of a run besides its problem and learner: replacement of atoms, continuation in λ."""
+"""Setup of a run besides its problem and learner: replacement of atoms, continuation in λ."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from smalto.checks import check_integer, check_number
 from smalto.coders.base import Coder
-from smalto.coders.joint_lasso import JointLasso
-from smalto.coders.lasso import Lasso
 
 
 @dataclass(frozen=True)
@@ -48,12 +45,7 @@ class Continuation:
         check_integer("steps", self.steps)
 
     def at(self, coder: Coder, step: int) -> Coder:
-        """The coder to use at this step."""
-        if step >= self.steps:
-            return coder
-        if not isinstance(coder, Lasso | JointLasso) or coder.lam is None:
-            name = type(coder).__name__
-            message = f"continuation needs a coder with a lam to raise, got {name}"
-            raise TypeError(message)
-        changed: Any = replace(coder, lam=coder.lam * self.start ** (1.0 - step / self.steps))
-        return changed  # type: ignore[no-any-return]
+        """Return the coder to use at this step."""
+        return (
+            coder if step >= self.steps else coder.relaxed(self.start ** (1.0 - step / self.steps))
+        )

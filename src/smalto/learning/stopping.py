@@ -1,29 +1,36 @@
-"""When a run stops, and when it is evaluated."""
+"""When a run stops: limits, Ctrl-C, and when it is evaluated on held-out samples."""
 
 from __future__ import annotations
 
 import math
 import numbers
+import signal
+import threading
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
-from smalto.checks import check_integer, check_number
+from smalto.checks import as_floats, check_integer, check_number
+from smalto.coders.base import Coder, check_takes
+from smalto.coders.coding import mean_cost
+from smalto.coders.signals import Missing, Signals, as_signals, in_groups
+from smalto.learning.batches.base import Batches, is_power_of_two
 from smalto.learning.memory.state import State
-from smalto.learning.step import is_power_of_two
 
 
 @dataclass(frozen=True)
 class Limits:
     """Epochs, steps and seconds after which to stop, each perhaps infinite."""
 
-    epochs: float
-    steps: float
-    seconds: float
+    epochs: float = math.inf
+    steps: float = math.inf
+    seconds: float = math.inf
 
     @classmethod
     def of(cls, epochs: int | None, steps: int | None, seconds: float | None) -> Limits:
-        """Check what a user says; one epoch if that is nothing."""
+        """Validate the limits; default to one epoch."""
         if epochs is None and steps is None and seconds is None:
             epochs = 1
         return cls(
@@ -33,7 +40,7 @@ class Limits:
         )
 
     def reached(self, state: State) -> str | None:
-        """Which of them has been reached."""
+        """Name the limit that has been reached, if one has."""
         if state.epoch >= self.epochs:
             return "epochs"
         if state.step >= self.steps:
@@ -43,18 +50,58 @@ class Limits:
         return None
 
     def warn_of_fewer_epochs(self, state: State) -> None:
-        """Say that a stream that cannot begin again has kept a run from its epochs."""
+        """Warn that a stream that cannot begin again has kept a run from its epochs."""
         if self.epochs < math.inf:
             message = (
                 f"max_epochs={self.epochs} was asked for, but the source can be read only once: the "
                 f"run ends after epoch {state.epoch}. A function that returns an iterator, "
                 f"or a list, can be read again"
             )
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warnings.warn(message, UserWarning, stacklevel=4)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Held-out samples, and after which steps their cost is measured."""
+
+    signals: Signals
+    is_due: Callable[[int], bool]
+
+    @classmethod
+    def of(
+        cls,
+        validation: Any,
+        groups: Any,
+        every: int | Sequence[int] | None,
+        batches: Batches,
+        missing: Missing,
+        coder: Coder,
+    ) -> Validation | None:
+        """Check held-out samples: they must be like those of the data."""
+        is_due = schedule(every)
+        if validation is None:
+            return None
+        signals = as_signals("validation", validation, None, missing)
+        n, m = signals.X.shape
+        if n == 0 or m != batches.n_features:
+            message = (
+                f"validation must have samples of {batches.n_features} features, got shape {(n, m)}"
+            )
+            raise ValueError(message)
+        check_takes(coder, mask=signals.missing, groups=groups)
+        if groups is None and "groups" in coder.takes:
+            message = f"{type(coder).__name__} needs validation_groups: a label for each sample"
+            raise ValueError(message)
+        signals, _ = in_groups(signals, groups, coder)
+        return cls(replace(signals, X=as_floats(signals.X, batches.dtype)), is_due)
+
+    def cost(self, state: State, n_threads: int) -> float:
+        """Return the mean cost of the held-out samples."""
+        return mean_cost(self.signals, state.D, state.coder, n_threads)
 
 
 def schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
-    """Whether the validation set is due after a step."""
+    """Return the function that says whether the validation set is due after a step."""
     if every is None:
         return lambda step: is_power_of_two(step) or (step % 3 == 0 and is_power_of_two(step // 3))
     if isinstance(every, numbers.Integral):
@@ -62,3 +109,31 @@ def schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
         return lambda step: step % period == 0
     steps = frozenset(int(number) for number in every)  # type: ignore[union-attr]
     return lambda step: step in steps
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[Callable[[], bool]]:
+    """Let the first Ctrl-C ask for an end between two steps; the second one raises.
+
+    Yields a function that says whether an end has been asked for. Where another handler is in
+    place, or outside of the main thread, interrupts stay as they are.
+    """
+    asked = threading.Event()
+    handles = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if not handles:
+        yield asked.is_set
+        return
+
+    def ask(number: int, frame: Any) -> None:
+        if asked.is_set():
+            signal.default_int_handler(number, frame)
+        asked.set()
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

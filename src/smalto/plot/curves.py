@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from smalto.coders.lasso_paths import Path
-    from smalto.learning.memory.state import Record
+    from smalto.learning.memory.record import Record
 
 _NAMES = {
     "seconds": "seconds",

@@ -1,6 +1,6 @@
 """Sources of samples: arrays, files and streams, in an order that is random but reproducible."""
 
-from smalto.sources.base import Ordered, Source, Warming
+from smalto.sources.base import Source
 from smalto.sources.chunked import ChunkedSource
 from smalto.sources.convert import as_set, as_source, is_dask, lies_elsewhere
 from smalto.sources.in_memory import ArraySource
@@ -13,12 +13,10 @@ __all__ = [
     "ChunkOrder",
     "ChunkedSource",
     "Order",
-    "Ordered",
     "ReadAhead",
     "RowOrder",
     "Source",
     "Stream",
-    "Warming",
     "as_set",
     "as_source",
     "is_dask",

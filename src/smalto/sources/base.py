@@ -1,58 +1,49 @@
-"""What a source is: rows that can be had by number, and what it may say of itself."""
+"""What a source is: rows that can be read by number."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Role, Rows, as_floats, check_finite
-from smalto.sources.order import RowOrder
+from smalto.checks import Array, Rows, as_floats, check_finite
+from smalto.sources.order import Order, RowOrder
 
 
-@runtime_checkable
-class Source(Protocol):
-    """Rows of data that learning may ask for."""
+class Source(ABC):
+    """Rows of data that can be read by number: subclass it to learn from data of another kind.
 
-    @property
-    def n_rows(self) -> int:
-        """How many there are."""
+    A subclass has the attributes ``n_rows``, ``n_features`` and ``dtype`` (of the computation:
+    float32 or float64) and the method `rows`.
+    """
 
-    @property
-    def n_features(self) -> int:
-        """How many numbers a row has."""
+    n_rows: int
+    n_features: int
+    dtype: np.dtype[Any]
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the computation."""
+    reads_ahead: bool = False
+    """Whether rows come from somewhere slow, so that a thread should read them ahead of time."""
 
+    @abstractmethod
     def rows(self, numbers: Array) -> Rows:
-        """The rows with these numbers, checked, in the dtype of the computation."""
-
-
-@runtime_checkable
-class Ordered(Protocol, metaclass=Role):
-    """A source whose rows are better read in an order of its own."""
+        """Return the rows with these numbers, finite, in the dtype of the computation."""
 
     def order(self, seed: int) -> RowOrder:
-        """The order derived from this seed."""
-
-
-@runtime_checkable
-class Warming(Protocol, metaclass=Role):
-    """A source that reads from somewhere slow, and had better do so ahead of time."""
+        """Return the order derived from this seed in which rows are best read."""
+        return Order(self.n_rows, seed)
 
     def warm(self, order: RowOrder, epoch: int, place: int) -> None:
-        """Read what will be wanted soon after this place."""
+        """Read what will be wanted soon after this place of the order (if `reads_ahead`)."""
 
 
 def finite_rows(
     batch: Rows, numbers: Array, dtype: np.dtype[Any], *, nan: bool = False, name: str = "X"
 ) -> Rows:
-    """Rows in the dtype of the computation; NaN and infinity are refused, by row number.
+    """Return rows in the dtype of the computation; raise for NaN and infinity, by row number.
 
-    With ``nan`` they are let through: whoever asks for rows checks them.
+    With ``nan`` they are let through: the caller checks them.
     """
     batch = as_floats(batch, dtype)
     if nan:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, Rows, check_integer, float_dtype
-from smalto.sources.base import finite_rows
+from smalto.sources.base import Source, finite_rows
 from smalto.sources.order import ChunkOrder, Order, RowOrder
 
 BUFFER_BYTES = 64 << 20  # rows that are shuffled together, by default
@@ -20,7 +20,7 @@ READ_BYTES = 1 << 20  # chunks that are smaller are read several at a time
 LEAST_CHUNKS = 2  # of a buffer: rows of one chunk alone are too much alike
 
 
-class ChunkedSource:
+class ChunkedSource(Source):
     """Rows that are read chunk by chunk, from something that is larger than memory.
 
     The order of an epoch takes the chunks at random, a buffer full at a time, and shuffles the
@@ -44,6 +44,8 @@ class ChunkedSource:
     remember : bool, default True
         Keep a checksum of each chunk and refuse it when it has changed by the next epoch.
     """
+
+    reads_ahead = True
 
     def __init__(
         self,

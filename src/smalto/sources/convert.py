@@ -75,7 +75,7 @@ def as_set(X: Any, *, nan: bool = False) -> Source:
     """`as_source` for those who need rows by number: a stream is refused."""
     source = as_source(X, nan=nan)
     if isinstance(source, Stream):
-        message = "samples of a stream cannot be had by number: an array or a file is needed here"
+        message = "a stream has no random access: an array or a file is needed here"
         raise TypeError(message)
     return source
 

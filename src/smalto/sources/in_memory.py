@@ -7,36 +7,35 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, Rows, as_rows, check_finite, float_dtype
-from smalto.sources.base import finite_rows
+from smalto.checks import Array, Rows, as_floats, as_rows, check_finite, float_dtype
+from smalto.sources.base import Source
 
 
 @dataclass(frozen=True)
-class ArraySource:
-    """The rows of an array or a CSR array; only what is asked for is copied."""
+class ArraySource(Source):
+    """Rows of an array or a CSR array; only what is asked for is copied."""
 
     X: Rows
     n_rows: int
     n_features: int
     dtype: np.dtype[Any]
-    nan: bool = False  # whether NaN is let through
 
     @classmethod
     def of(cls, X: Any, *, nan: bool = False) -> ArraySource:
-        """Check an array, a CSR array or nested lists, all of it at once."""
+        """Check an array, a CSR array or nested lists, all of it at once; with ``nan`` the caller does."""
         X = as_rows("X", X)
         check_not_empty(X.shape)
         if not nan:
             check_finite("X", X)
-        return cls(X, X.shape[0], X.shape[1], float_dtype(X.dtype), nan)
+        return cls(X, X.shape[0], X.shape[1], float_dtype(X.dtype))
 
     def rows(self, numbers: Array) -> Rows:
-        """The rows with these numbers; NaN (unless it is let through) and infinity are refused."""
-        return finite_rows(self.X[numbers], numbers, self.dtype, nan=self.nan)
+        """Return the rows with these numbers; `of` has checked them all."""
+        return as_floats(self.X[numbers], self.dtype)
 
 
 def check_not_empty(shape: tuple[int, ...]) -> None:
-    """Refuse data without samples."""
+    """Raise ValueError if there are no samples."""
     if shape[0] == 0:
         message = f"X has no samples: its shape is {shape}"
         raise ValueError(message)

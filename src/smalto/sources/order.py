@@ -10,6 +10,12 @@ import numpy as np
 from smalto.checks import Array
 from smalto.kernels.permutation import permute
 
+# Draws that belong to no epoch of learning have orders of their own: those of epochs that never
+# come. Each kind begins where no run gets to.
+FIRST_SAMPLES = 1 << 40  # samples from which the first dictionary and λ are chosen
+FEATURE_CYCLES = 1 << 41  # features that a step looks at: one order per pass over all features
+SKETCHES = 1 << 41  # samples and features of the first stages of alternating descent
+
 
 class RowOrder(Protocol):
     """An order of the rows of a source, a new one for each epoch."""

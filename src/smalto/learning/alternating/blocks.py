@@ -14,7 +14,8 @@ from smalto.coders.base import Coder
 from smalto.coders.coding import ROWS_AT_ONCE, code_rows, prepare
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Signals, blocks
-from smalto.constraints import Constraint, L2Ball, project_checked
+from smalto.constraints.base import Constraint, project_checked
+from smalto.constraints.l2_ball import L2Ball
 from smalto.kernels.coding.nonnegative import PANEL, descend
 from smalto.learning.dictionary.sweep import sweep
 from smalto.learning.memory.statistics import Stats

@@ -14,20 +14,24 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, as_floats
 from smalto.coders.lasso import Lasso
-from smalto.constraints import Adaptive, Constraint, L2Ball, density, project_checked
+from smalto.constraints.base import Constraint, project_checked
+from smalto.constraints.l2_ball import L2Ball
 from smalto.learning.alternating.blocks import Atoms, DenseCodes, is_free, sum_of_squares
-from smalto.learning.memory.state import Record, State
+from smalto.learning.clock import on_the_clock
+from smalto.learning.memory.record import Record
+from smalto.learning.memory.state import State
+from smalto.learning.run import Run
 from smalto.learning.stopping import Limits
 from smalto.sources import Order
+from smalto.sources.order import SKETCHES
 from smalto.threads import run_tasks
 
 SWEEPS = 10  # of coordinate descent per product with the data, for codes and for atoms
@@ -37,7 +41,13 @@ GROWTH = 4  # times as many in the next stage
 STAGE_TOLERANCE = 2e-2  # a stage ends when this is all that `WINDOW` iterations gain
 STAGE_ITERATIONS = 60  # but not later than after so many
 WINDOW = 10
-_STAGE_EPOCH = 1 << 41  # the samples of the first stages: the order of an epoch that never comes
+
+
+class _Plan(NamedTuple):
+    """When a stage ends, beside the limits of the run."""
+
+    tol: float
+    max_iter: float
 
 
 class _Momentum:
@@ -55,49 +65,37 @@ class _Momentum:
 
 
 def alternate(
-    state: State,
-    X: Rows,
-    limits: Limits,
-    tol: float,
-    callbacks: Sequence[Callable[[State, Record], bool | None]],
-    measure: Callable[[State], float | None],
-    interrupted: Callable[[], bool],
-    n_threads: int,
-    *,
-    sketches: bool,
-) -> tuple[str, list[Record], float]:
+    run: Run, state: State, X: Rows, limits: Limits, tol: float, *, sketches: bool
+) -> tuple[str, float]:
     """Learn the dictionary of a state, whose coder is a non-negative lasso, from rows X.
 
-    Works in place; the state's learner, which must be `Online`, can go on from there. Each
-    record goes through the ``callbacks``, a true result of which ends the run. Without
-    ``sketches`` every iteration reads all of the data. Returns why it ended, the history, and
-    ``Σ ‖x − αD‖²`` at the end.
+    Works in place; the state's learner, which must be `Online`, can go on from there. Without
+    ``sketches`` every iteration reads all of the data. Returns why it ended, and ``Σ ‖x − αD‖²``
+    at the end.
     """
     X = X if isinstance(X, np.memmap) else as_floats(X, state.D.dtype)
-    history: list[Record] = []
     stopped = "epochs"
     k, m = state.D.shape
     plan = stages(k, m, X.shape[0], state.constraint)
     for rows, columns in plan if sketches else plan[-1:]:
-        sketch = _Sketch.of(X, rows, columns, state.seed)
-        here = state if columns == X.shape[1] else _on_columns(state, sketch)
-        part = rows < X.shape[0] or here is not state
-        gain, most = (STAGE_TOLERANCE, STAGE_ITERATIONS) if part else (tol, math.inf)
-        codes = DenseCodes(sketch.read(), len(state.D), state.D.dtype)
-        # Who watches sees whole atoms only.
-        calls, look = (callbacks, measure) if here is state else ((), _not_measured)
-        stopped = _stage(
-            here, codes, limits, gain, most, calls, look, interrupted, history, n_threads
-        )
+        whole = rows == X.shape[0] and columns == X.shape[1]
+        ends = _Plan(tol, math.inf) if whole else _Plan(STAGE_TOLERANCE, STAGE_ITERATIONS)
+        with on_the_clock(state):
+            sketch = _Sketch.of(X, rows, columns, state.seed)
+            codes = DenseCodes(sketch.read(), k, state.D.dtype)
+            here = state if sketch.columns is None else _on_columns(state, sketch)
+        stopped = _stage(run, here, codes, limits, ends, watched=here is state)
         if here is not state:
-            state.D = _all_columns(here, codes, sketch, n_threads)
             state.seconds = here.seconds
-            history.clear()
+            with on_the_clock(state):
+                state.D = _all_columns(here, codes, sketch, run.n_threads)
         if stopped not in ("tol", "stage"):
             break
-    if codes.X is not X:
-        codes = DenseCodes(X, len(state.D), state.D.dtype)
-    return stopped, history, _finish(state, codes, n_threads)
+    with on_the_clock(state):
+        if codes.X is not X:
+            codes = DenseCodes(X, k, state.D.dtype)
+        squares = _finish(state, codes, run.n_threads)
+    return stopped, squares
 
 
 def stages(
@@ -129,8 +127,8 @@ class _Sketch:
         n, m = X.shape
         return cls(
             X,
-            None if rows == n else np.sort(Order(n, seed).take(_STAGE_EPOCH, 0, rows)),
-            None if columns == m else np.sort(Order(m, seed).take(_STAGE_EPOCH, 0, columns)),
+            None if rows == n else np.sort(Order(n, seed).take(SKETCHES, 0, rows)),
+            None if columns == m else np.sort(Order(m, seed).take(SKETCHES, 0, columns)),
         )
 
     @property
@@ -171,73 +169,90 @@ def _all_columns(state: State, codes: DenseCodes, sketch: _Sketch, n_threads: in
 
 
 def _stage(
-    state: State, codes: DenseCodes, limits: Limits, tol: float, most: float,
-    callbacks: Sequence[Callable[..., bool | None]], measure: Callable[[State], float | None],
-    interrupted: Callable[[], bool], history: list[Record], n_threads: int,
-) -> str:  # fmt: skip
-    """Iterate on the samples of one stage; why it ended."""
-    coder, constraint = _lasso(state), state.constraint
-    atoms = Atoms(state.D.copy(), state.D.copy(), constraint, is_free(coder, constraint))
-    momentum, before = _Momentum(), math.inf
-    best: list[float] = []
-    rng = np.random.default_rng([state.seed, state.step])
-    if coder.lam:
-        codes.begin(state.D, coder, n_threads)
-    rounding = 0.5 * codes.squares * float(np.finfo(state.D.dtype).eps)
+    run: Run, state: State, codes: DenseCodes, limits: Limits, plan: _Plan, *, watched: bool
+) -> str:
+    """Iterate on the samples of one stage; return why it ended.
+
+    Where atoms are not whole, nobody watches: there are no records, and no callbacks are called.
+    """
+    with on_the_clock(state):
+        descent = _Descent(state, codes, run.n_threads)
     for iteration in itertools.count():
-        clock = time.perf_counter()
-        settled = not isinstance(state.constraint, Adaptive)
-        if isinstance(state.constraint, Adaptive):
-            adapted = state.constraint.adapted(atoms.old)
-            settled = adapted is state.constraint
-            state.constraint = atoms.constraint = adapted
+        with on_the_clock(state):
+            record = descent.step(state, iteration)
+        stopped = run.after_step(state, record) if watched else None
+        if stopped is None and run.interrupted():
+            stopped = "interrupt"
+        stopped = stopped or limits.reached(state)
+        if stopped is None and descent.has_stalled(plan.tol):
+            stopped = "tol"
+        if stopped is None and iteration + 1 >= plan.max_iter:
+            stopped = "stage"
+        if stopped is not None:
+            codes.rescale(descent.atoms.lengths())
+            return stopped
+    raise AssertionError  # the count has no end
+
+
+class _Descent:
+    """Iterations of alternating descent on one set of samples."""
+
+    def __init__(self, state: State, codes: DenseCodes, n_threads: int) -> None:
+        coder, constraint = _lasso(state), state.constraint
+        free = is_free(coder, constraint)
+        self.atoms = Atoms(state.D.copy(), state.D.copy(), constraint, free)
+        self.codes, self.coder, self.n_threads = codes, coder, n_threads
+        self._momentum, self._last = _Momentum(), math.inf
+        self._best: list[float] = []  # the least cost so far, after each iteration
+        self._settled = True
+        self._rng = np.random.default_rng([state.seed, state.step])
+        if coder.lam:
+            codes.begin(state.D, coder, n_threads)
+        self._rounding = 0.5 * codes.squares * float(np.finfo(state.D.dtype).eps)
+
+    def step(self, state: State, iteration: int) -> Record:
+        """Move codes and atoms once, and take it back where the cost has risen."""
+        codes, atoms, coder = self.codes, self.atoms, self.coder
+        before = state.constraint
+        state.adapt_constraint(atoms.old)
+        atoms.constraint = state.constraint
+        self._settled = state.constraint is before
         # Where the set still moves, costs cannot be compared.
-        beta = momentum.beta if iteration and settled else 0.0
+        beta = self._momentum.beta if iteration and self._settled else 0.0
         sweeps = SWEEPS if iteration or coder.lam else FIRST_SWEEPS
-        A, B, penalty = codes.step(atoms.ahead, coder, beta, sweeps, n_threads)
-        D = atoms.step(A, B, SWEEPS, n_threads)
+        A, B, penalty = codes.step(atoms.ahead, coder, beta, sweeps, self.n_threads)
+        D = atoms.step(A, B, SWEEPS, self.n_threads)
         wide = D.astype(np.float64)
         fit = 0.5 * (codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T))
         cost = max(float(fit), 0.0) + penalty
         replaced = 0
-        if settled and cost > before + rounding:
+        if self._settled and cost > self._last + self._rounding:
             atoms.take_back()
             codes.take_back()
-            momentum.shrink()
+            self._momentum.shrink()
         else:
             codes.accept()
             atoms.accept(D, beta)
             if iteration:
-                momentum.grow()
+                self._momentum.grow()
             if iteration % WINDOW == 0:
-                replaced = _revive(atoms, codes, A, rng)
-        before = cost
-        best.append(min(cost, best[-1]) if best else cost)
+                replaced = _revive(atoms, codes, A, self._rng)
+        self._last = cost
+        self._best.append(min(cost, self._best[-1]) if self._best else cost)
         state.D = atoms.scaled()
         state.step += 1
         state.samples += codes.n
+        nonzeros = float(np.count_nonzero(codes.old)) / codes.n
         state.epoch += codes.n == state.n_rows
-        state.seconds += time.perf_counter() - clock
-        history.append(_record(state, cost / codes.n, coder, codes, replaced, measure(state)))
-        stalled = len(best) > WINDOW and (
-            best[-1] <= rounding or best[-WINDOW - 1] - best[-1] < tol * best[-1]
-        )
-        if any(callback(state, history[-1]) for callback in callbacks):
-            stopped = "callback"
-        elif interrupted():
-            stopped = "interrupt"
-        elif (reached := limits.reached(state)) is not None:
-            stopped = reached
-        elif settled and stalled:
-            stopped = "tol"
-        elif iteration + 1 >= most:
-            stopped = "stage"
-        else:
-            continue
-        codes.rescale(atoms.lengths())
-        return stopped
-    msg = "unreachable"
-    raise AssertionError(msg)
+        record = state.record(cost / codes.n, nonzeros, lam=coder.lam, replaced=replaced)
+        return replace(record, surrogate=cost / codes.n)
+
+    def has_stalled(self, tol: float) -> bool:
+        """Return whether the last iterations have gained next to nothing."""
+        best = self._best
+        if not self._settled or len(best) <= WINDOW:
+            return False
+        return best[-1] <= self._rounding or best[-WINDOW - 1] - best[-1] < tol * best[-1]
 
 
 def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
@@ -272,10 +287,6 @@ def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
     return float(parts.sum())
 
 
-def _not_measured(state: State) -> float | None:
-    return None
-
-
 def _lasso(state: State) -> Lasso:
     assert isinstance(state.coder, Lasso)
     return state.coder
@@ -295,26 +306,3 @@ def _revive(atoms: Atoms, codes: DenseCodes, A: Array, rng: np.random.Generator)
         atoms.old[j] = atoms.ahead[j] = atom
         codes.old[j] = codes.ahead[j] = 0.0
     return len(dead)
-
-
-def _record(
-    state: State,
-    cost: float,
-    coder: Lasso,
-    codes: DenseCodes,
-    replaced: int,
-    test_cost: float | None,
-) -> Record:
-    return Record(
-        step=state.step,
-        epoch=state.epoch,
-        samples=state.samples,
-        seconds=state.seconds,
-        batch_cost=cost,
-        surrogate=cost,
-        test_cost=test_cost,
-        mean_nonzeros=float(np.count_nonzero(codes.old)) / codes.n,
-        replaced=replaced,
-        density=density(state.D),
-        lam=coder.lam,
-    )

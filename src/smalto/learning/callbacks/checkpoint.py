@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from smalto.checks import check_integer, check_number
+from smalto.learning.callbacks.base import Callback
 from smalto.learning.files.container import clear_leftovers
 from smalto.learning.files.state_file import save_state
-from smalto.learning.memory.state import Record, State
+from smalto.learning.memory.record import Record
+from smalto.learning.memory.state import State
 
 
-class Checkpoint:
+class Checkpoint(Callback):
     """Write the state to a file now and then, and at the end of the run.
 
     The file is always a whole one, the last that was written: it is made beside it and takes

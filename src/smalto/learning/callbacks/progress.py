@@ -1,17 +1,17 @@
-"""Callbacks: called after every step with the state and its record; a true result ends the run."""
+"""A progress bar."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from tqdm.auto import tqdm
 
-from smalto.checks import check_integer, check_number
-from smalto.learning.memory.state import Record, State
+from smalto.learning.callbacks.base import Callback
+from smalto.learning.memory.record import Record
+from smalto.learning.memory.state import State
 
 
-class Progress:
+class Progress(Callback):
     """A progress bar with the cost falling, the nonzeros per sample and the speed.
 
     Parameters
@@ -55,39 +55,3 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-
-@dataclass
-class EarlyStopping:
-    """Stop when the cost of the validation set has not fallen for some evaluations.
-
-    Parameters
-    ----------
-    patience : int, default 3
-        Evaluations without improvement before it stops.
-    tol : float, default 1e-4
-        The share by which the cost must fall to count as an improvement.
-    """
-
-    patience: int = 3
-    tol: float = 1e-4
-    _best: float = field(default=float("inf"), init=False, repr=False)
-    _waited: int = field(default=0, init=False, repr=False)
-    _step: int = field(default=0, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        check_integer("patience", self.patience)
-        check_number("tol", self.tol, low=0)
-
-    def __call__(self, state: State, record: Record) -> bool:
-        """Whether to stop."""
-        if record.step <= self._step:  # another run has begun
-            self._best, self._waited = float("inf"), 0
-        self._step = record.step
-        if record.test_cost is None:
-            return False
-        if record.test_cost < self._best * (1.0 - self.tol):
-            self._best, self._waited = record.test_cost, 0
-            return False
-        self._waited += 1
-        return self._waited >= self.patience

@@ -8,21 +8,18 @@ with the share; only the statistics are those of whole samples.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Role, Rows
+from smalto.checks import Array, Rows
 from smalto.coders.signals import Signals
-from smalto.constraints import Constraint, Divisible, project_checked
+from smalto.constraints.base import Constraint, project_checked
 from smalto.learning.dictionary.sweep import BLOCK, SLICE, unknown_below
-from smalto.learning.memory.state import State
 from smalto.learning.memory.statistics import Stats
 from smalto.sources import Order
+from smalto.sources.order import FEATURE_CYCLES
 from smalto.threads import run_tasks
-
-_CYCLES = 1 << 41  # their order is that of epochs that never come
 
 
 @dataclass(frozen=True)
@@ -46,20 +43,12 @@ class View:
         return replace(signals, X=self.rows(signals.X), missing=missing)
 
 
-@runtime_checkable
-class Viewing(Protocol, metaclass=Role):
-    """A learner whose steps need not look at all features."""
-
-    def view(self, state: State) -> View | None:
-        """What the next step looks at; None is everything."""
-
-
 def view_at(step: int, share: float, n_features: int, seed: int) -> View:
     """The features of a step: all have been seen once before any is seen again."""
     count = max(1, round(share * n_features))
     parts = -(-n_features // count)
     cycle, part = divmod(step, parts)
-    chosen = Order(n_features, seed).take(_CYCLES + cycle, part * count, (part + 1) * count)
+    chosen = Order(n_features, seed).take(FEATURE_CYCLES + cycle, part * count, (part + 1) * count)
     return View(np.sort(chosen), float(np.sqrt(n_features / len(chosen))))
 
 
@@ -71,10 +60,6 @@ def sweep_view(
     Minimises the surrogate over these features of each atom, in turn, with the others held: what
     the constraint leaves for them is a set of the same kind.
     """
-    if not isinstance(constraint, Divisible):
-        name = type(constraint).__name__
-        message = f"features= needs a set that can be divided (L2Ball, ElasticNetBall), not {name}"
-        raise TypeError(message)
     k, chosen = len(D), view.features
     part = np.ascontiguousarray(D[:, chosen])
     A = np.zeros((k, k))

@@ -1,4 +1,4 @@
-"""Where atoms come from: the first dictionary, and new atoms for those that are of no use."""
+"""New atoms for those that are unused or duplicates (Section 3.4.5)."""
 
 from __future__ import annotations
 
@@ -6,59 +6,15 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.constraints import Constraint, project_checked
+from smalto.coders.coding import gram
+from smalto.learning.dictionary.new_atoms import as_atom
 from smalto.learning.memory.state import State
-from smalto.learning.options import Replacement
 
-RESERVOIR = 64  # badly coded samples kept at hand
 _FADE = 0.9  # how fast an old bad sample is forgotten, per step
 
 
-def directions(X: Rows, order: Array, count: int, rng: np.random.Generator) -> Array:
-    """Distinct directions of rows of X, of norm 1: the first atoms, before they are projected.
-
-    Rows are looked at in this order. Where there are not enough of them the rest are random
-    directions: they are replaced by badly coded samples if nothing uses them.
-    """
-    found: dict[bytes, Array] = {}
-    for number in order:
-        row = X[[number]].toarray()[0] if sparse.issparse(X) else X[number]
-        unit = _unit(row)
-        if unit is not None:
-            found.setdefault(unit.tobytes(), unit)
-        if len(found) == count:
-            break
-    rest = rng.standard_normal((count - len(found), X.shape[1])).astype(X.dtype)
-    rest /= np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-12)
-    return np.vstack([*found.values(), rest])
-
-
-def as_atom(x: Array, constraint: Constraint) -> Array:
-    """The direction of a sample as an atom, as long as the set allows.
-
-    Where the set has a preferred side (non-negative atoms), x or −x, whichever it keeps more
-    of. Zero if it keeps nothing.
-    """
-    sides = [_projected(x, constraint), _projected(-x, constraint)]
-    kept = max(sides, key=lambda atom: round(float(np.linalg.norm(atom)), 6))
-    return _projected(kept, constraint)  # what is left of it may be made longer
-
-
-def _projected(x: Array, constraint: Constraint) -> Array:
-    unit = _unit(x)
-    if unit is None:
-        return np.zeros_like(x)
-    project_checked(constraint, unit)
-    return unit
-
-
-def _unit(x: Array) -> Array | None:
-    norm = float(np.linalg.norm(np.asarray(x, np.float64)))
-    return (x / norm).astype(x.dtype) if norm > 0 else None
-
-
 def remember_worst(state: State, X: Rows, costs: Array) -> None:
-    """Keep badly coded samples of a batch if they are worse than those kept."""
+    """Keep badly coded samples if they are worse than those kept so far."""
     state.worst_cost *= _FADE
     for row, cost in enumerate(costs):
         place = int(np.argmin(state.worst_cost))
@@ -69,15 +25,19 @@ def remember_worst(state: State, X: Rows, costs: Array) -> None:
         state.worst_cost[place] = cost
 
 
-def replace_atoms(state: State, replacement: Replacement, G: Array) -> int:
-    """Replace unused and duplicate atoms; ``G`` is the Gram matrix before the last update.
+def replace_atoms(state: State, G: Array | None, n_threads: int) -> int:
+    """Replace unused and duplicate atoms, now and then; return how many.
 
-    The past is made consistent: that of an unused atom is dropped, that of a duplicate goes
-    to its double, exactly as if all old codes had been changed so. Returns how many.
+    ``G`` is the Gram matrix before the last update, if it is at hand. The past is made
+    consistent: that of an unused atom is dropped, that of a duplicate goes to its double, exactly
+    as if all old codes had been changed so.
     """
+    replacement = state.replacement
     if state.step % replacement.every:
         return 0
     k = len(state.D)
+    if G is None:
+        G = gram(state.D, n_threads)
     idle = np.flatnonzero(state.samples - state.last_used > replacement.idle * k)
     doubles = _duplicates(state.D, G[:k, :k], replacement.correlation)
     replaced = 0
@@ -99,7 +59,7 @@ def replace_atoms(state: State, replacement: Replacement, G: Array) -> int:
 
 
 def _duplicates(D: Array, G: Array, correlation: float) -> dict[int, tuple[int, float]]:
-    """For each atom that doubles an earlier one: which one, and with which sign."""
+    """Map each atom that doubles an earlier one to that one and the sign between them."""
     norms = np.sqrt(np.maximum(G.diagonal(), 0.0))
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     # Candidates from the Gram matrix at hand, then checked on the atoms as they are now.
@@ -117,7 +77,7 @@ def _duplicates(D: Array, G: Array, correlation: float) -> dict[int, tuple[int, 
 
 
 def _next_atom(state: State) -> Array | None:
-    """The worst-coded sample at hand, as an atom; None if there is none left."""
+    """Return the worst-coded sample at hand as an atom; None if there is none left."""
     place = int(np.argmax(state.worst_cost))
     if not state.worst_cost[place] > 0.0:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from smalto.checks import Array
-from smalto.constraints import Constraint, is_compiled, project_checked
+from smalto.constraints.base import Constraint, project_checked
 from smalto.kernels.learning.block_sweep import add_scaled
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
@@ -30,7 +30,6 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
     for part in stats:
         diagonal += part.scale * part.A.diagonal()
     smallest = unknown_below(diagonal)
-    compiled = constraint if is_compiled(constraint) else None
     change = 0.0
     for first in range(0, k, BLOCK):
         last = min(first + BLOCK, k)
@@ -44,36 +43,13 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
             R[:, features] -= A @ D[:, features]
 
         run_tasks(task, -(-m // SLICE), n_threads)
-        if compiled is not None:
-            change += compiled.sweep_block(D, R, A, first, smallest)
-        else:
-            change += _sweep_block(D, R, A, first, smallest, constraint)
+        change += constraint.sweep_block(D, R, A, first, smallest)
     return change
 
 
 def unknown_below(diagonal: Array) -> float:
     """The A_jj up to which nothing is known of an atom."""
     return _UNKNOWN * float(diagonal.max(initial=0.0))
-
-
-def _sweep_block(
-    D: Array, R: Array, A: Array, first: int, smallest: float, constraint: Constraint
-) -> float:
-    """The walk of `smalto.kernels.learning.block_sweep`, for a constraint that is plain Python."""
-    change = 0.0
-    for row in range(len(R)):
-        j = first + row
-        diagonal = A[row, j]
-        if not diagonal > smallest:
-            continue
-        atom = R[row] / diagonal + D[j]
-        project_checked(constraint, atom)
-        difference = atom - D[j]
-        D[j] = atom
-        square = float(np.vdot(difference, difference))
-        change += 0.5 * float(diagonal) * square - float(np.vdot(difference, R[row]))
-        R[row + 1 :] -= A[row + 1 :, j, None] * difference
-    return change
 
 
 def gradient_step(

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, check_finite, check_kind, check_role
-from smalto.coders.base import Coder, fixed
-from smalto.coders.coding import encode
+from smalto.coders.base import Coder
+from smalto.coders.encode import encode
 from smalto.constraints import Constraint
+from smalto.learning.files.as_json import from_json, to_json
 from smalto.learning.files.container import read_file, write_file
-from smalto.learning.files.settings import from_json, to_json
 from smalto.learning.files.state_file import KIND as STATE
 from smalto.learning.files.state_file import state_from
 from smalto.learning.memory.state import State
@@ -68,7 +68,7 @@ class Model:
     @classmethod
     def of(cls, state: State, info: dict[str, Any] | None = None) -> Model:
         """The model that a state (of a `Result`, of an estimator) has come to."""
-        return cls(state.feasible_D(), fixed(state.coder), state.constraint, dict(info or {}))
+        return cls(state.feasible_D(), state.coder.fixed(), state.constraint, dict(info or {}))
 
     def encode(self, X: Any, **options: Any) -> Any:
         """Sparse codes of the rows of X: `smalto.encode` with this dictionary and coder."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import numpy as np
 from smalto.checks import Array, check_finite, check_kind, check_role
 from smalto.coders.base import Coder
 from smalto.constraints import Constraint
+from smalto.learning.files.as_json import from_json, to_json
 from smalto.learning.files.container import read_file, write_file
-from smalto.learning.files.settings import from_json, to_json
 from smalto.learning.learners.base import Learner
 from smalto.learning.memory.code_store import CodeStore
+from smalto.learning.memory.record import history_from_array, history_to_array
 from smalto.learning.memory.state import State
 from smalto.learning.memory.statistics import Stats
 
@@ -26,8 +28,8 @@ def save_state(state: State, path: str | Path, keep: int = 1) -> None:
 
     With ``keep`` above 1, those that were there before are kept as path.1, path.2, ...
     """
-    arrays: dict[str, Array] = {}
-    settings = to_json(state, arrays, "state")
+    arrays: dict[str, Array] = {"history": history_to_array(state.history)}
+    settings = to_json(replace(state, history=[]), arrays, "state")
     write_file(Path(path), KIND, settings, arrays, keep)
 
 
@@ -42,6 +44,10 @@ def state_from(path: Path, settings: Any, arrays: dict[str, Array]) -> State:
     try:
         state: State = from_json(settings, arrays)
         check_kind("the content", state, State, "a State")
+        if "history" not in arrays:
+            message = "it has no history"
+            raise ValueError(message)  # noqa: TRY301 (said like the others)
+        state.history = history_from_array(arrays["history"])
         _check(state)
     except (ValueError, TypeError) as error:
         message = f"{path} holds no state to go on from: {error}"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from smalto.checks import Array, check_integer
 from smalto.learning.dictionary.sweep import sweep
+from smalto.learning.learners.base import Learner
 from smalto.learning.memory.code_store import CodeStore
+from smalto.learning.memory.contributions import Contribution
 from smalto.learning.memory.state import State
-from smalto.learning.memory.statistics import Contribution, Stats
+from smalto.learning.memory.statistics import Stats
 
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(Learner):
     """Code every sample, then update the dictionary; repeat (Sections 2 and 6.1).
 
     Parameters
@@ -26,20 +29,18 @@ class Batch:
     def __post_init__(self) -> None:
         check_integer("sweeps", self.sweeps)
 
-    def resolve(self, n_atoms: int, n_rows: int | None) -> Batch:
-        """Nothing depends on the size of the problem."""
-        return self
+    whole_data: ClassVar[bool] = True
 
     def rows_per_step(self, n_rows: int) -> int:
-        """How many samples a step draws: all of them."""
+        """Return the number of all samples."""
         return n_rows
 
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
-        """The past before anything has been seen."""
+        """Return the past before anything has been seen."""
         return (Stats.zeros(*D.shape),), None
 
     def forget(self, state: State, n_new: int) -> None:
-        """Each iteration starts from nothing but the dictionary."""
+        """Drop everything: each iteration starts from nothing but the dictionary."""
         state.stats[0].clear()
         state.surrogate = 0.0
 
@@ -52,6 +53,3 @@ class Batch:
         """Move the dictionary towards the minimum for these codes."""
         for _ in range(self.sweeps):
             state.surrogate += sweep(state.D, state.stats, state.constraint, n_threads)
-
-    def end_epoch(self, state: State) -> None:
-        """Nothing is carried from one epoch to the next."""

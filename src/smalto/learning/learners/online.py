@@ -10,16 +10,18 @@ import numpy as np
 from smalto.checks import Array, check_integer, check_number
 from smalto.learning.dictionary.feature_sweep import View, sweep_view, view_at
 from smalto.learning.dictionary.sweep import sweep
+from smalto.learning.learners.base import Learner
 from smalto.learning.memory.code_store import CodeStore
+from smalto.learning.memory.contributions import Contribution
 from smalto.learning.memory.state import State
-from smalto.learning.memory.statistics import Contribution, Stats
+from smalto.learning.memory.statistics import Stats
 
 # Chosen by measurement: see benchmarks/peers/defaults.py.
 DEFAULT_RHO = 5.0
 
 
 @dataclass(frozen=True)
-class Online:
+class Online(Learner):
     """Draw a mini-batch, code it, add it to the statistics of the past, update the dictionary.
 
     Parameters
@@ -73,7 +75,7 @@ class Online:
             raise ValueError(message)
 
     def resolve(self, n_atoms: int, n_rows: int | None) -> Online:
-        """This learner with the batch size and rho decided."""
+        """Return this learner with the batch size and rho decided."""
         size = self.batch_size
         if size is None:
             known = 0 if n_rows is None else n_rows
@@ -85,8 +87,21 @@ class Online:
             rho = 0.0 if self.memory == "replace" else DEFAULT_RHO
         return replace(self, batch_size=size, rho=rho)
 
+    def refusal(self, *, stream: bool, missing: bool) -> str | None:
+        """Refuse what ``memory="replace"`` cannot do."""
+        if self.memory != "replace":
+            return None
+        if stream:
+            return "memory='replace' needs a fixed data set: it has no meaning for a stream"
+        if missing:
+            return (
+                "memory='replace' cannot take back what missing entries were filled with: learn "
+                "with memory='two-epochs' or with Batch()"
+            )
+        return None
+
     def rows_per_step(self, n_rows: int) -> int:
-        """How many samples a step draws."""
+        """Return the batch size."""
         return self._size
 
     @property
@@ -95,7 +110,7 @@ class Online:
         return self.batch_size
 
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
-        """The past before anything has been seen."""
+        """Return the past before anything has been seen."""
         first = Stats.zeros(*D.shape)
         first.A[np.diag_indices(len(D))] = self.t0
         first.B[:] = self.t0 * D
@@ -103,9 +118,7 @@ class Online:
         parts = (first, Stats.zeros(*D.shape)) if self.memory == "two-epochs" else (first,)
         if self.memory != "replace":
             return parts, None
-        if n_rows is None:
-            message = "memory='replace' needs a fixed data set: it has no meaning for a stream"
-            raise ValueError(message)
+        assert n_rows is not None, "refusal() comes first"
         return parts, CodeStore.empty(n_rows, D.dtype)
 
     def forget(self, state: State, n_new: int) -> None:
@@ -118,7 +131,7 @@ class Online:
         state.surrogate *= beta
 
     def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
-        """Add coded samples to the past; with stored codes, take their old ones out."""
+        """Add coded samples to the past; where codes are stored, take the old ones out."""
         weight = 1.0 / self._size
         if state.store is not None:
             seen = state.store.counts[numbers] >= 0
@@ -146,13 +159,13 @@ class Online:
             state.measure_surrogate()
 
     def view(self, state: State) -> View | None:
-        """The features that the next step looks at; None is all of them."""
+        """Return the features that the next step looks at; None is all of them."""
         if self.features is None:
             return None
         return view_at(state.step, self.features, state.D.shape[1], state.seed)
 
     def end_epoch(self, state: State) -> None:
-        """At the end of an epoch the one before it is dropped (memory="two-epochs")."""
+        """Drop the epoch before this one (memory="two-epochs")."""
         if self.memory == "two-epochs":
             old, new = state.stats
             old.clear()

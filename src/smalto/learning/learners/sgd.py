@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 from smalto.checks import Array, check_integer, check_number
 from smalto.learning.dictionary.sweep import gradient_step
+from smalto.learning.learners.base import Learner
 from smalto.learning.memory.code_store import CodeStore
+from smalto.learning.memory.contributions import Contribution
 from smalto.learning.memory.state import State
-from smalto.learning.memory.statistics import Contribution, Stats
+from smalto.learning.memory.statistics import Stats
 
 
 @dataclass(frozen=True)
-class SGD:
+class SGD(Learner):
     """``D ← Π(D − δ_t Σ ∇)``, summed over a mini-batch, with the rate ``δ_t = a/(ηt + b)``.
 
     Sections 2 and 6.1; the paper's best setting is the default. It shares everything with
@@ -36,20 +38,16 @@ class SGD:
         check_number("b", self.b, low=0)
         check_integer("batch_size", self.batch_size)
 
-    def resolve(self, n_atoms: int, n_rows: int | None) -> SGD:
-        """Nothing depends on the size of the problem."""
-        return self
-
     def rows_per_step(self, n_rows: int) -> int:
-        """How many samples a step draws."""
+        """Return the batch size."""
         return self.batch_size
 
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
-        """The past before anything has been seen."""
+        """Return the past before anything has been seen."""
         return (Stats.zeros(*D.shape),), None
 
     def forget(self, state: State, n_new: int) -> None:
-        """There is no past: each step sees its own samples only."""
+        """Drop everything: each step sees its own samples only."""
         state.stats[0].clear()
         state.surrogate = float("nan")
 
@@ -61,6 +59,3 @@ class SGD:
         """One projected gradient step."""
         rate = self.a / (state.samples + n_new + self.b)
         gradient_step(state.D, state.stats[0], rate, state.constraint, n_threads)
-
-    def end_epoch(self, state: State) -> None:
-        """Nothing is carried from one epoch to the next."""

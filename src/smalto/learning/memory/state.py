@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.base import Coder
-from smalto.constraints import Adaptive
+from smalto.constraints import Constraint
+from smalto.constraints.density import DensitySearch, density
 from smalto.learning.memory.code_store import CodeStore
+from smalto.learning.memory.record import Record
 from smalto.learning.memory.statistics import Stats
 from smalto.learning.options import Continuation, Replacement
 
@@ -45,14 +48,18 @@ class State:
         Samples of the data set; None for a stream.
     store : CodeStore, optional
         Every sample's last code (`Online(memory="replace")`).
-    replacement, continuation : optional
+    replacement, continuation
         The other settings of the run.
+    search : DensitySearch
+        Where the search for a wanted density of the atoms stands.
+    history : list of Record
+        One line per step, from the first on.
     """
 
     D: Array
     stats: tuple[Stats, ...]
     coder: Coder
-    constraint: Any
+    constraint: Constraint
     learner: Any
     seed: int
     surrogate: float
@@ -66,8 +73,10 @@ class State:
     place: int = 0
     samples: int = 0
     seconds: float = 0.0
-    replacement: Replacement | None = None
+    replacement: Replacement = field(default_factory=Replacement)
     continuation: Continuation | None = None
+    search: DensitySearch = field(default_factory=DensitySearch)
+    history: list[Record] = field(default_factory=list)
 
     def copy(self) -> State:
         """An independent copy."""
@@ -79,6 +88,7 @@ class State:
             worst=self.worst.copy(),
             worst_cost=self.worst_cost.copy(),
             store=None if self.store is None else self.store.copy(),
+            history=list(self.history),
         )
 
     def save(self, path: str | Path) -> None:
@@ -107,10 +117,52 @@ class State:
         It is there already, unless the set has changed since an atom was last updated.
         """
         D = self.D.copy()
-        if isinstance(self.constraint, Adaptive):
+        if self.constraint.adapts:
             for atom in D:
                 self.constraint.project(atom)
         return D
+
+    def coder_now(self) -> Coder:
+        """The coder of the next step: the problem, eased where continuation says so."""
+        return (
+            self.coder if self.continuation is None else self.continuation.at(self.coder, self.step)
+        )
+
+    def adapt_constraint(self, D: Array) -> None:
+        """Move a set that aims at a density of its atoms, as D has it now."""
+        self.constraint, self.search = self.constraint.adapted(D, self.search)
+
+    def end_epoch(self) -> None:
+        """Note that every sample has been seen once more."""
+        self.learner.end_epoch(self)
+        self.epoch += 1
+        self.place = 0
+
+    def record(
+        self,
+        batch_cost: float = math.nan,
+        mean_nonzeros: float = math.nan,
+        *,
+        lam: float | None,
+        replaced: int = 0,
+        short: int = 0,
+    ) -> Record:
+        """Describe the last step, or the state before the first one, as a line of the history."""
+        surrogate = self.mean_surrogate()
+        return Record(
+            step=self.step,
+            epoch=self.epoch,
+            samples=self.samples,
+            seconds=self.seconds,
+            batch_cost=batch_cost,
+            surrogate=None if math.isnan(surrogate) else surrogate,
+            test_cost=None,
+            mean_nonzeros=mean_nonzeros,
+            replaced=replaced,
+            density=density(self.D),
+            lam=lam,
+            short=short,
+        )
 
     def move_origin(self, by: Array) -> None:
         """Go on as if ``by`` had been taken off every sample seen so far, codes as they were."""
@@ -129,33 +181,8 @@ class State:
         self.surrogate = sum(part.surrogate_sum(self.D) for part in self.stats)
 
 
-@dataclass(frozen=True)
-class Record:
-    """What one step did: a line of the history, and what callbacks are given.
-
-    Costs are means per sample. ``batch_cost`` is that of the step's samples over the
-    dictionary before the update, ``surrogate`` that of the past after it (None for SGD, which
-    has no past), ``test_cost`` that of the validation set where it was evaluated; ``density``
-    is the share of nonzero entries of the dictionary, ``short`` the number of samples for which
-    a coder's bound on the error was out of reach.
-    """
-
-    step: int
-    epoch: int
-    samples: int
-    seconds: float
-    batch_cost: float
-    surrogate: float | None
-    test_cost: float | None
-    mean_nonzeros: float
-    replaced: int
-    density: float
-    lam: float | None
-    short: int = 0
-
-
 def as_state(state: Any) -> State:
-    """Refuse what is not a state."""
+    """Raise TypeError unless ``state`` is a `State`."""
     if not isinstance(state, State):
         message = f"state must be a State, such as Result.state, got {type(state).__name__}"
         raise TypeError(message)
@@ -163,13 +190,13 @@ def as_state(state: Any) -> State:
 
 
 def check_state(state: State, n_atoms: int, n_features: int, dtype: np.dtype[Any]) -> None:
-    """Refuse a state that does not belong to this data and dictionary size."""
+    """Raise ValueError unless the state fits this data and number of atoms."""
     if state.D.shape != (n_atoms, n_features):
         message = (
-            f"state holds {state.D.shape[0]} atoms of {state.D.shape[1]} features, "
-            f"asked for are {n_atoms} atoms of {n_features} features"
+            f"state has {state.D.shape[0]} atoms of {state.D.shape[1]} features, "
+            f"expected {n_atoms} atoms of {n_features} features"
         )
         raise ValueError(message)
     if state.D.dtype != dtype:
-        message = f"state was made from {state.D.dtype} data, this data is {dtype}"
+        message = f"the state was created from {state.D.dtype} data, but this data is {dtype}"
         raise ValueError(message)

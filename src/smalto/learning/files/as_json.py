@@ -1,4 +1,4 @@
-"""Settings as JSON and back: registered names and plain values, never code."""
+"""Setup as JSON and back: registered names and plain values, never code."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from smalto import coders, constraints
 from smalto.checks import Array
+from smalto.constraints.density import DensitySearch
 from smalto.learning.learners.batch import Batch
 from smalto.learning.learners.online import Online
 from smalto.learning.learners.sgd import SGD
@@ -24,13 +25,11 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def _built_in() -> dict[str, type]:
-    """The problems and learners that come with the library."""
-    named = [*(getattr(coders, name) for name in coders.__all__), *vars(constraints).values()]
-    kinds = [kind for kind in named if isinstance(kind, type)]
-    found = [kind for kind in kinds if issubclass(kind, coders.Coder | constraints.Constraint)]
-    settings: list[type] = [kind for kind in found if _is_setting(kind)]
-    settings += [Online, Batch, SGD, Replacement, Continuation]
-    return {kind.__name__: kind for kind in settings}
+    """Return the problems, learners and options that come with the library, by name."""
+    public = [getattr(room, name) for room in (coders, constraints) for name in room.__all__]
+    kinds = [kind for kind in public if _is_setting(kind)]
+    kinds += [Online, Batch, SGD, Replacement, Continuation, DensitySearch]
+    return {kind.__name__: kind for kind in kinds}
 
 
 def _is_setting(kind: Any) -> bool:

@@ -1,0 +1,201 @@
+"""``encode``: the one door to sparse coding."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from smalto.checks import Array, Matrix, as_dictionary, check_finite, float_dtype
+from smalto.coders.base import Coder, Codes, check_coder, check_takes
+from smalto.coders.certificates import gaps
+from smalto.coders.coding import code_rows, prepare, warn_if_out_of_reach, warn_of_zeros
+from smalto.coders.lasso import Lasso
+from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_penalty_weights
+from smalto.threads import resolve_threads, single_threaded_blas
+
+
+class Info(NamedTuple):
+    """How `encode` went, signal by signal."""
+
+    gap: Array
+    """Bound on how much the objective exceeds the least one, see `duality_gap`; infinite where a
+    bound on the error is out of reach, NaN where none is known (coders that are not convex)."""
+    iterations: Array
+    """Rounds that the solver took."""
+    nonzeros: Array
+    """Nonzeros of the code."""
+    coder: Coder
+    """The coder with everything decided: its ``lam``."""
+
+
+@overload
+def encode(
+    X: Matrix,
+    D: Matrix,
+    coder: Coder | None = None,
+    *,
+    mask: npt.ArrayLike | None = None,
+    missing: Missing = None,
+    penalty_weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    start: Matrix | None = None,
+    n_threads: int | None = None,
+    return_info: Literal[False] = False,
+) -> sparse.csr_array: ...
+
+
+@overload
+def encode(
+    X: Matrix,
+    D: Matrix,
+    coder: Coder | None = None,
+    *,
+    mask: npt.ArrayLike | None = None,
+    missing: Missing = None,
+    penalty_weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    start: Matrix | None = None,
+    n_threads: int | None = None,
+    return_info: Literal[True],
+) -> tuple[sparse.csr_array, Info]: ...
+
+
+@overload
+def encode(
+    X: Matrix,
+    D: Matrix,
+    coder: Coder | None = None,
+    *,
+    mask: npt.ArrayLike | None = None,
+    missing: Missing = None,
+    penalty_weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    start: Matrix | None = None,
+    n_threads: int | None = None,
+    return_info: bool,
+) -> sparse.csr_array | tuple[sparse.csr_array, Info]: ...
+
+
+def encode(
+    X: Matrix,
+    D: Matrix,
+    coder: Coder | None = None,
+    *,
+    mask: npt.ArrayLike | None = None,
+    missing: Missing = None,
+    penalty_weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    start: Matrix | None = None,
+    n_threads: int | None = None,
+    return_info: bool = False,
+) -> sparse.csr_array | tuple[sparse.csr_array, Info]:
+    """Sparse codes of the rows of X over the atoms (rows) of D.
+
+    Solves ``min_α ½‖x − αD‖² + ψ(α)`` for each row x of X, where the coder says what ψ is.
+    Where entries are missing, the norm is that of the known entries.
+
+    Parameters
+    ----------
+    X : array or CSR array (n, m)
+        Signals. float32 is coded in float32, everything else in float64.
+    D : array (k, m)
+        Dictionary: one atom per row.
+    coder : coder, default ``Lasso()``
+        The problem to solve.
+    mask : array of bool (n, m), optional
+        True where an entry of X is missing, as in NumPy's masked arrays and in scikit-image;
+        what stands there is ignored. The code of a signal without any known entry is zero.
+    missing : {None, "nan"}
+        With "nan", NaN in X means missing; by default it is an error.
+    penalty_weights : array (k,) or (n, k), optional
+        Shares above zero of the coefficients in the penalty ``Σ w_j|α_j|`` of `Lasso`,
+        `ErrorBound`, `L1Ball`; infinity bars an atom.
+    groups : array (n,), optional
+        For coders of several signals at once (`JointLasso`, `JointOMP`): a label for each
+        signal; those with the same label are coded together. By default all of them are.
+    start : CSR array (n, k), optional
+        Codes to start from, such as those over an earlier dictionary. They change the time
+        that `Lasso`, `GroupLasso` and `TreeLasso` take, not the result (where it is unique);
+        other coders need none.
+    n_threads : int, optional
+        Threads to use; every available core by default. The result does not depend on it.
+    return_info : bool, default False
+        Return (codes, info) with ``info.gap``, ``info.iterations``, ``info.nonzeros`` of each
+        signal, and ``info.coder``, which has the ``lam`` that was decided.
+
+    Returns
+    -------
+    csr_array (n, k)
+        One code per row, indices sorted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import encode
+    >>> from smalto.coders import Lasso
+    >>> codes = encode(np.array([[3.0, 0.5]]), np.eye(2), Lasso(lam=1.0))
+    >>> codes.toarray()
+    array([[2., 0.]])
+    """
+    coder = Lasso() if coder is None else check_coder(coder)
+    signals = as_signals("X", X, mask, missing)
+    check_takes(
+        coder, mask=signals.missing, penalty_weights=penalty_weights, groups=groups, start=start
+    )
+    n, dtype = len(signals), float_dtype(signals.X.dtype)
+    D = as_dictionary(D, signals.X.shape[1], dtype)
+    signals = with_penalty_weights(signals, penalty_weights, len(D))
+    threads = resolve_threads(n_threads)
+    first = None if start is None else _check_start(start, (n, len(D)), dtype)
+    with single_threaded_blas():
+        coder = coder.resolve(signals.X, D, threads)
+        codes, rounds, gap = encode_signals(signals, D, coder, groups, first, threads, return_info)
+    if codes.nnz == 0 and n:
+        warn_of_zeros(coder, signals.X, D)
+    return codes if gap is None else (codes, Info(gap, rounds, np.diff(codes.indptr), coder))
+
+
+def encode_signals(
+    signals: Signals,
+    D: Array,
+    coder: Coder,
+    groups: Any = None,
+    start: Codes | None = None,
+    n_threads: int = 1,
+    certified: bool = False,
+) -> tuple[Any, Array, Array | None]:
+    """Codes of checked signals as a csr_array, rounds taken, and gaps if they are wanted.
+
+    For a coder that is resolved. Rows stay in their order, whatever the groups.
+    """
+    signals, order = in_groups(signals, groups, coder)
+    if order is not None and start is not None:
+        start = start.take(order)
+    prepared = prepare(D, coder, n_threads)
+    bounded = coder.error_bound() is not None
+    coded = code_rows(signals, prepared, start, n_threads, numbered=True, measured=bounded)
+    if bounded:
+        warn_if_out_of_reach(coder, coded, D.dtype, signals.groups)
+    codes, rounds, gap = coded.codes, coded.rounds, None
+    if certified:
+        gap = gaps(signals, D, codes.as_csr(len(D)), coder)
+    if order is not None:
+        back = np.argsort(order)
+        codes, rounds = codes.take(back), rounds[back]
+        gap = None if gap is None else gap[back]
+    return codes.as_csr(len(D)), rounds, gap
+
+
+def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:
+    start = sparse.csr_array(start, copy=True)
+    if start.shape != shape:
+        message = f"start must have shape {shape} (rows of X, atoms of D), got {start.shape}"
+        raise ValueError(message)
+    start.sum_duplicates()
+    check_finite("start", start)
+    return Codes(
+        start.indptr.astype(np.int64), start.indices.astype(np.int32), start.data.astype(dtype)
+    )

@@ -1,0 +1,92 @@
+"""The elastic-net ball: sparse atoms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.constraints.base import Constraint
+from smalto.constraints.density import DensitySearch, check_sparsity, decided, first_gamma
+from smalto.kernels.learning import block_sweep
+from smalto.kernels.projecting import elastic_net_ball
+
+
+@dataclass(frozen=True)
+class ElasticNetBall(Constraint):
+    """``{d : ‖d‖₂² + gamma ‖d‖₁ ≤ 1}``, and d ≥ 0 where ``positive``: sparse atoms.
+
+    The set of the paper's sparse PCA (Sections 5.2 and 5.4). In the notation of its Appendix
+    B.1, ``‖u‖₁ + (γ′/2)‖u‖₂² ≤ τ`` with γ′ = 2/gamma and τ = 1/gamma.
+
+    Parameters
+    ----------
+    gamma : float, optional
+        The larger, the sparser; 0 is the ℓ2 ball.
+    positive : bool, default False
+        Demand d ≥ 0.
+    density : float, optional
+        Instead of ``gamma``: the share of nonzero entries that the dictionary is to have. A
+        gamma is searched for while the dictionary is learned, from the density reached.
+    """
+
+    gamma: float | None = None
+    positive: bool = False
+    density: float | None = None
+
+    def __post_init__(self) -> None:
+        check_sparsity("gamma", self.gamma, self.density)
+
+    def project(self, atom: Array) -> None:
+        """``argmin_u ½‖u − atom‖²`` over the set, in place; true zeros."""
+        work = np.empty(elastic_net_ball.work_size(len(atom)), atom.dtype)
+        elastic_net_ball.project_elastic_net(atom, decided(self.gamma), bool(self.positive), work)
+
+    def gauge(self, atom: Array) -> float:
+        """``‖atom‖₂² + gamma ‖atom‖₁``, infinite where negative entries may not be."""
+        gauge = elastic_net_ball.elastic_net_gauge
+        return float(gauge(atom, decided(self.gamma), bool(self.positive)))
+
+    def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
+        """Update the atoms of a block."""
+        atom = np.empty(D.shape[1], D.dtype)
+        work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
+        gamma, positive = decided(self.gamma), bool(self.positive)
+        return float(
+            block_sweep.sweep_elastic_net(D, R, A, first, smallest, atom, gamma, positive, work)
+        )
+
+    def divided(self, rest: Array) -> tuple[float, ElasticNetBall]:
+        """``‖d‖₂² + gamma ‖d‖₁ ≤ r²`` is r times this set with gamma / r in place of gamma."""
+        gamma = decided(self.gamma)
+        taken = float(np.square(rest, dtype=np.float64).sum()) + gamma * float(
+            np.abs(rest).sum(dtype=np.float64)
+        )
+        room = float(np.sqrt(max(0.0, 1.0 - taken)))
+        return room, ElasticNetBall(gamma / max(room, 1e-300), bool(self.positive))
+
+    def begun(self, D: Array) -> Self:
+        """This set with a first gamma, where a density is wanted."""
+        if self.density is None:
+            return self
+        return replace(self, gamma=first_gamma(self.density, D.shape[1]))
+
+    @property
+    def adapts(self) -> bool:
+        """Whether gamma follows from a wanted density."""
+        return self.density is not None
+
+    def adapted(self, D: Array, search: DensitySearch) -> tuple[Self, DensitySearch]:
+        """Return this set with its gamma moved towards the wanted density, and the search after it."""
+        if self.density is None:
+            return self, search
+        gamma, search = search.move(decided(self.gamma), self.density, D)
+        return replace(self, gamma=gamma), search
+
+    def matching(self, other: Any) -> Self:
+        """This set with an undecided gamma taken from the other one."""
+        if self.density is not None and isinstance(other, type(self)):
+            return replace(self, gamma=other.gamma)
+        return self

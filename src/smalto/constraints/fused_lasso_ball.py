@@ -1,0 +1,84 @@
+"""The fused-lasso ball: sparse, piecewise constant atoms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from smalto.checks import Array, check_number
+from smalto.constraints.base import Constraint
+from smalto.constraints.density import DensitySearch, check_sparsity, decided, first_gamma
+from smalto.kernels.learning import block_sweep
+from smalto.kernels.projecting import fused_lasso_ball
+
+
+@dataclass(frozen=True)
+class FusedLassoBall(Constraint):
+    """``{d : ‖d‖₂² + gamma1 ‖d‖₁ + gamma2 Σ|d_i − d_(i−1)| ≤ 1}``: sparse, piecewise constant.
+
+    Section 5.2 and Appendix B.2 of the paper.
+
+    Parameters
+    ----------
+    gamma1 : float, optional
+        The larger, the sparser.
+    gamma2 : float
+        The larger, the fewer the jumps.
+    positive : bool, default False
+        Demand d ≥ 0.
+    density : float, optional
+        Instead of ``gamma1``: the share of nonzero entries that the dictionary is to have.
+    """
+
+    gamma1: float | None = None
+    gamma2: float = 0.0
+    positive: bool = False
+    density: float | None = None
+
+    def __post_init__(self) -> None:
+        check_sparsity("gamma1", self.gamma1, self.density)
+        check_number("gamma2", self.gamma2, low=0)
+
+    def project(self, atom: Array) -> None:
+        """``argmin_u ½‖u − atom‖²`` over the set, in place; true zeros."""
+        work = np.empty((fused_lasso_ball.WORK_ROWS, len(atom) + 1))
+        gammas = decided(self.gamma1), float(self.gamma2)
+        fused_lasso_ball.project_fused_lasso(atom, *gammas, bool(self.positive), work)
+
+    def gauge(self, atom: Array) -> float:
+        """The left side of the constraint, infinite where negative entries may not be."""
+        gammas = decided(self.gamma1), float(self.gamma2)
+        return float(fused_lasso_ball.fused_lasso_gauge(atom, *gammas, bool(self.positive)))
+
+    def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
+        """Update the atoms of a block."""
+        atom = np.empty(D.shape[1], D.dtype)
+        work = np.empty((fused_lasso_ball.WORK_ROWS, D.shape[1] + 1))
+        settings = decided(self.gamma1), float(self.gamma2), bool(self.positive)
+        return float(block_sweep.sweep_fused_lasso(D, R, A, first, smallest, atom, *settings, work))
+
+    def begun(self, D: Array) -> Self:
+        """This set with a first gamma1, where a density is wanted."""
+        if self.density is None:
+            return self
+        return replace(self, gamma1=first_gamma(self.density, D.shape[1]))
+
+    @property
+    def adapts(self) -> bool:
+        """Whether gamma1 follows from a wanted density."""
+        return self.density is not None
+
+    def adapted(self, D: Array, search: DensitySearch) -> tuple[Self, DensitySearch]:
+        """Return this set with its gamma1 moved towards the wanted density, and the search after it."""
+        if self.density is None:
+            return self, search
+        gamma1, search = search.move(decided(self.gamma1), self.density, D)
+        return replace(self, gamma1=gamma1), search
+
+    def matching(self, other: Any) -> Self:
+        """This set with an undecided gamma1 taken from the other one."""
+        if self.density is not None and isinstance(other, type(self)):
+            return replace(self, gamma1=other.gamma1)
+        return self

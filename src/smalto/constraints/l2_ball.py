@@ -1,0 +1,38 @@
+"""The ℓ2 ball, and its non-negative part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.constraints.base import Constraint
+from smalto.kernels.learning import block_sweep
+from smalto.kernels.projecting import l2_ball
+
+
+@dataclass(frozen=True)
+class L2Ball(Constraint):
+    """``{d : ‖d‖₂ ≤ 1}``, and d ≥ 0 where ``positive``: the paper's set (Section 2)."""
+
+    positive: bool = False
+
+    def project(self, atom: Array) -> None:
+        """``argmin_u ½‖u − atom‖²`` over the set, in place."""
+        l2_ball.project_l2(atom, bool(self.positive))
+
+    def gauge(self, atom: Array) -> float:
+        """``‖atom‖₂``, or infinity where an entry is negative and may not be."""
+        if self.positive and np.any(atom < 0):
+            return float("inf")
+        return float(np.linalg.norm(np.asarray(atom, np.float64)))
+
+    def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
+        """Update the atoms of a block."""
+        atom = np.empty(D.shape[1], D.dtype)
+        return float(block_sweep.sweep_l2(D, R, A, first, smallest, atom, bool(self.positive)))
+
+    def divided(self, rest: Array) -> tuple[float, L2Ball]:
+        """A ball of the radius that is left."""
+        return float(np.sqrt(max(0.0, 1.0 - float(np.square(rest, dtype=np.float64).sum())))), self

@@ -1,0 +1,35 @@
+"""Coding the samples of a step, on this machine."""
+
+from __future__ import annotations
+
+from smalto.checks import Array
+from smalto.coders.base import Codes
+from smalto.coders.coding import Prepared, code_rows, count_out_of_reach
+from smalto.learning.batches.samples import Samples, filled
+from smalto.learning.dictionary.feature_sweep import View
+from smalto.learning.memory.contributions import Contribution, Part
+
+
+def code_samples(
+    samples: Samples,
+    D: Array,
+    prepared: Prepared,
+    start: Codes | None,
+    n_threads: int,
+    view: View | None = None,
+) -> Part:
+    """Code samples over a dictionary; with a view, on its features alone."""
+    k, signals = len(D), samples.signals
+    seen = signals if view is None else view.signals(signals)
+    coded = code_rows(seen, prepared, start, n_threads)
+    codes = coded.codes.as_csr(k)
+    new = Contribution.of(
+        coded,
+        filled(signals, codes, D),
+        k,
+        prepared.coder.penalty(codes, signals.groups),
+        samples.weights,
+        filled=view is not None or signals.missing is not None,
+    )
+    short = count_out_of_reach(prepared.coder, coded, D.dtype, signals.groups)
+    return Part(samples.numbers, new, len(coded.codes.indices), short)

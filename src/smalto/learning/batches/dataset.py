@@ -1,0 +1,193 @@
+"""Batches of a data set: rows of a source in random order, with their masks, weights and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array, Rows
+from smalto.coders.coding import ROWS_AT_ONCE
+from smalto.coders.signals import Missing, Signals, as_groups, as_mask, as_signals
+from smalto.learning.batches.base import Batches, LocalBatch, MidStep
+from smalto.learning.batches.samples import (
+    Samples,
+    as_sample_weight,
+    check_one_weight_each,
+)
+from smalto.learning.memory.state import State
+from smalto.sources import ArraySource, Order, ReadAhead, Source, as_set
+from smalto.sources.base import finite_rows
+from smalto.sources.order import FIRST_SAMPLES
+
+
+class DatasetBatches(Batches):
+    """Batches of a data set, in the order that the seed of a state decides.
+
+    What is drawn is samples or, where there are groups, whole groups. What has to be read from
+    somewhere slow is read ahead in the background.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    mask : array of bool (n, m), optional
+        True where an entry is missing.
+    missing : {None, "nan"}
+        Whether NaN means missing.
+    weights : array (n,), optional
+        Weights of the samples.
+    groups : (array, array), optional
+        Where each group begins in the list of samples by group, and this list.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        mask: Array | None = None,
+        missing: Missing = None,
+        weights: Array | None = None,
+        groups: tuple[Array, Array] | None = None,
+    ) -> None:
+        self.source, self.mask, self.missing = source, mask, missing
+        self.weights, self.groups = weights, groups
+        self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
+        self.has_missing = mask is not None or missing is not None
+        self.n_draws = source.n_rows if groups is None else len(groups[0]) - 1
+        self._ahead: ReadAhead[tuple[Samples, int, int]] | None = None
+
+    @classmethod
+    def of(
+        cls, source: Any, mask: Any, missing: Missing, sample_weight: Any, groups: Any
+    ) -> DatasetBatches:
+        """Check what a user says about samples, and put it together."""
+        if isinstance(source, np.ma.MaskedArray):
+            own = np.ma.getmaskarray(source)
+            mask, source = own if mask is None else own | np.asarray(mask), source.data
+        lets_nan = missing == "nan"
+        if mask is not None and isinstance(source, np.ndarray):
+            mask = as_mask(mask, source)
+            if isinstance(source, np.memmap):
+                lets_nan = True
+            else:
+                source = np.where(mask, 0, source)
+        data = as_set(source, nan=lets_nan)
+        if mask is not None and not isinstance(source, np.ndarray):
+            shape = np.broadcast_to(0.0, (data.n_rows, data.n_features))
+            mask = as_mask(mask, data.X if isinstance(data, ArraySource) else shape)
+        weights = None if sample_weight is None else as_sample_weight(sample_weight, data.n_rows)
+        listed = None
+        if groups is not None:
+            pointers, order = as_groups(groups, data.n_rows)
+            listed = (pointers, np.arange(data.n_rows) if order is None else order)
+            if weights is not None:
+                check_one_weight_each(weights[listed[1]], pointers)
+        return cls(data, mask, missing, weights, listed)
+
+    def first_samples(self, count: int, seed: int) -> Rows:
+        """Return random samples, in the order of the data."""
+        numbers = self.source.order(seed).take(FIRST_SAMPLES, 0, count)
+        return self._take(np.sort(numbers)).signals.X
+
+    def whole(self, place: int = 0) -> LocalBatch:
+        """Return all samples as one batch, groups side by side: the next batch of a stream."""
+        if self.groups is None:
+            samples = self._take(np.arange(self.source.n_rows))
+        else:
+            pointers, members = self.groups
+            samples = self._take(members, pointers)
+        return LocalBatch(samples.parts(), len(samples), place, ends_epoch=False)
+
+    def start(self, state: State) -> None:
+        """Go to where a state stands, and begin to read ahead from there."""
+        self._order = self.source.order(state.seed)
+        if self.groups is not None:
+            self._order = Order(self.n_draws, state.seed)
+        self._size = state.learner.rows_per_step(self.source.n_rows)
+        self._in_parts = state.learner.whole_data
+        self._blocks: Iterator[tuple[Samples, int, int]] = self._read(state.epoch, state.place)
+        if self.source.reads_ahead:
+            self._blocks = self._ahead = ReadAhead(self._blocks)
+
+    def draw(self, state: State, interrupted: Callable[[], bool]) -> LocalBatch:
+        """Return the next batch: blocks that are read or, of a whole data set, that will be."""
+        first, n_samples, end = next(self._blocks)
+        blocks = self._batch(first, n_samples, interrupted)
+        if not self._in_parts:
+            blocks = iter(list(blocks))
+        return LocalBatch(blocks, n_samples, end, end == self.n_draws)
+
+    def close(self) -> None:
+        """End reading ahead."""
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+
+    def _batch(
+        self, block: Samples, n_samples: int, interrupted: Callable[[], bool]
+    ) -> Iterator[Samples]:
+        """Yield the blocks of one step, the first of which has been read."""
+        yield block
+        done = len(block)
+        while done < n_samples:
+            # Only where a step begins from nothing can it be given up midway.
+            if self._in_parts and interrupted():
+                raise MidStep
+            block, _, _ = next(self._blocks)
+            done += len(block)
+            yield block
+
+    def _read(self, epoch: int, place: int) -> Iterator[tuple[Samples, int, int]]:
+        """Yield all blocks from this place on, without end.
+
+        With each come the number of samples of its batch, and the place where that ends.
+        """
+        while True:
+            end, n_samples = self._end_of_batch(epoch, place, self._size)
+            while place < end:
+                block, place = self._next_block(epoch, place, end)
+                yield block, n_samples, end
+                if self.source.reads_ahead:
+                    self.source.warm(self._order, epoch, place)
+            if end == self.n_draws:
+                epoch, place = epoch + 1, 0
+
+    def _end_of_batch(self, epoch: int, place: int, size: int) -> tuple[int, int]:
+        """Return where a batch of about ``size`` samples ends, and how many it really has."""
+        last = min(place + size, self.n_draws)
+        if self.groups is None:
+            return last, last - place
+        counts = np.cumsum(np.diff(self.groups[0])[self._order.take(epoch, place, last)])
+        drawn = min(int(np.searchsorted(counts, size)) + 1, len(counts))
+        return place + drawn, int(counts[drawn - 1])
+
+    def _next_block(self, epoch: int, place: int, end: int) -> tuple[Samples, int]:
+        """Return as many samples from a place on as are coded at once, and where they end."""
+        if self.groups is None:
+            until = min(place + ROWS_AT_ONCE, end)
+            return self._take(self._order.take(epoch, place, until)), until
+        until = min(self._end_of_batch(epoch, place, ROWS_AT_ONCE)[0], end)
+        pointers, members = self.groups
+        chosen = self._order.take(epoch, place, until)
+        counts = np.diff(pointers)[chosen]
+        ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        places = np.repeat(pointers[chosen] - ends[:-1], counts) + np.arange(ends[-1])
+        return self._take(members[places], ends), until
+
+    def _take(self, numbers: Array, groups: Array | None = None) -> Samples:
+        """Return the samples with these numbers."""
+        X = self.source.rows(numbers)
+        signals = Signals(X, groups=groups)
+        if self.has_missing:
+            mask = None if self.mask is None else self.mask[numbers]
+            try:
+                signals = replace(as_signals("X", X, mask, self.missing), groups=groups)
+            except ValueError:  # it names rows by their places in the batch: name them as they are
+                holes = np.isnan(X) if self.missing == "nan" else np.zeros(X.shape, np.bool_)
+                known = np.where(holes if mask is None else holes | mask, 0, X)
+                finite_rows(known, numbers, self.source.dtype)
+                raise
+        weights = None if self.weights is None else self.weights[numbers]
+        return Samples(numbers, signals, weights)

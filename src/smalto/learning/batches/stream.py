@@ -1,0 +1,67 @@
+"""Batches of a stream, in its own order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from smalto.checks import Rows
+from smalto.coders.signals import Missing, as_signals
+from smalto.learning.batches.base import Batches, LocalBatch
+from smalto.learning.batches.samples import Samples
+from smalto.learning.learners.base import Learner
+from smalto.learning.memory.state import State
+from smalto.sources import Stream
+
+
+class StreamBatches(Batches):
+    """Batches of a stream, in its own order; NaN may mean missing."""
+
+    def __init__(self, stream: Stream, missing: Missing) -> None:
+        self.stream, self.missing = stream, missing
+        self.n_rows, self.n_features, self.dtype = None, stream.n_features, stream.dtype
+        self.has_missing = missing is not None
+        self._barren = False  # whether this epoch has had no sample yet
+
+    def first_samples(self, count: int, seed: int) -> Rows:
+        """Return the first samples of the stream, which stay in it."""
+        self.stream.seek(0, 0)
+        return as_signals("the stream", self.stream.peek(count), None, self.missing).X
+
+    def start(self, state: State) -> None:
+        """Go to where a state stands."""
+        check_takes_streams(state.learner)
+        self._size = state.learner.rows_per_step(0)
+        self.stream.seek(state.epoch, state.place)
+
+    def draw(self, state: State, interrupted: Callable[[], bool]) -> LocalBatch | None:
+        """Return as many of the next samples as a step wants, or as there are."""
+        X = self.stream.take(self._size)
+        count = X.shape[0]
+        if count == 0:
+            return None
+        self._barren = False
+        place = state.place + count
+        signals = as_signals("the stream", X, None, self.missing)
+        samples = Samples(np.arange(state.place, place), signals)
+        return LocalBatch(samples.parts(), count, place, ends_epoch=False)
+
+    def begin_epoch(self) -> bool:
+        """Return whether the stream can begin again, and gave something when it last did."""
+        if self._barren:
+            return False
+        self._barren = True
+        return self.stream.next_epoch()
+
+    def close(self) -> None:
+        """End reading ahead."""
+        self.stream.close()
+
+
+def check_takes_streams(learner: Learner) -> None:
+    """Raise ValueError for a learner that draws the whole data set at each step."""
+    if learner.whole_data:
+        name = type(learner).__name__
+        message = f"{name} draws all samples at each step: a stream has no known number of them"
+        raise ValueError(message)

@@ -1,0 +1,86 @@
+"""One line of the history of a run, and the whole history as an array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one step did: a line of the history, and what callbacks are given.
+
+    Costs are means per sample.
+
+    Attributes
+    ----------
+    step, epoch, samples : int
+        Steps done; the epoch of this step, from 0; samples seen in all.
+    seconds : float
+        Time spent learning, without compilation, evaluation and callbacks.
+    batch_cost : float
+        Cost of the step's samples over the dictionary before the update.
+    surrogate : float or None
+        Cost of the past, with codes as they were, after the update; None where it is unknown.
+    test_cost : float or None
+        Cost of the validation set, where it was evaluated.
+    mean_nonzeros : float
+        Nonzeros per code.
+    replaced : int
+        Atoms that were replaced.
+    density : float
+        Share of nonzero entries of the dictionary.
+    lam : float or None
+        The λ of the coder.
+    short : int
+        Samples whose error exceeds the bound that the coder promises.
+    """
+
+    step: int
+    epoch: int
+    samples: int
+    seconds: float
+    batch_cost: float
+    surrogate: float | None
+    test_cost: float | None
+    mean_nonzeros: float
+    replaced: int
+    density: float
+    lam: float | None
+    short: int = 0
+
+
+_FIELDS = [field.name for field in fields(Record)]
+_INTEGERS = {"step", "epoch", "samples", "replaced", "short"}
+_OPTIONAL = {"surrogate", "test_cost", "lam"}
+
+
+def history_to_array(history: Sequence[Record]) -> Array:
+    """Return the records as rows of a float64 array; NaN stands for None."""
+    rows = [[getattr(record, name) for name in _FIELDS] for record in history]
+    table: Array = np.array(rows, np.float64).reshape(len(rows), len(_FIELDS))
+    return table
+
+
+def history_from_array(table: Array) -> list[Record]:
+    """Return the records that `history_to_array` has written."""
+    if table.ndim != 2 or table.shape[1] != len(_FIELDS) or table.dtype != np.float64:
+        message = f"history is {table.dtype} of shape {table.shape}, expected (n, {len(_FIELDS)})"
+        raise ValueError(message)
+    integers = table[:, [name in _INTEGERS for name in _FIELDS]]
+    if not np.isfinite(integers).all() or (integers < 0).any() or (integers > 2**53).any():
+        message = "history has counts that are not integers of at least 0"
+        raise ValueError(message)
+    return [Record(**dict(map(_value, _FIELDS, row))) for row in table.tolist()]
+
+
+def _value(name: str, number: float) -> tuple[str, Any]:
+    if name in _INTEGERS:
+        return name, int(number)
+    return name, None if name in _OPTIONAL and math.isnan(number) else number

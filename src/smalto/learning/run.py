@@ -1,0 +1,131 @@
+"""A run: its one clock, the one caller of its callbacks, the one keeper of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from typing import Any, Self
+
+from smalto.learning.batches.base import Batches, MidStep, MiniBatch
+from smalto.learning.callbacks.base import Callbacks
+from smalto.learning.clock import on_the_clock
+from smalto.learning.memory.record import Record
+from smalto.learning.memory.state import State
+from smalto.learning.step import step
+from smalto.learning.stopping import Limits, Validation, deferred_interrupt
+from smalto.threads import single_threaded_blas
+
+
+class Run:
+    """What every way of learning shares: arrays, streams, clusters, single batches, NMF, video.
+
+    Use it as a context: BLAS is held to one thread, a first Ctrl-C is noted in ``interrupted``,
+    and callbacks are closed at the end.
+
+    Parameters
+    ----------
+    n_threads : int
+        Threads to use.
+    callbacks : iterable of callables
+        Called after every step.
+    validation : Validation, optional
+        Held-out samples, measured off the clock.
+    ends : bool, default True
+        False for one of many calls that make up a run: callbacks are then closed only if
+        something raises.
+    """
+
+    def __init__(
+        self,
+        n_threads: int,
+        callbacks: Any = (),
+        validation: Validation | None = None,
+        *,
+        ends: bool = True,
+    ) -> None:
+        self.n_threads, self.validation = n_threads, validation
+        self._callbacks, self._ends = Callbacks(callbacks), ends
+        self._stack = ExitStack()
+        self.interrupted: Callable[[], bool] = lambda: False
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(single_threaded_blas())
+        self.interrupted = self._stack.enter_context(deferred_interrupt())
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if self._ends or error is not None:
+                self._callbacks.close()
+        finally:
+            self._stack.close()
+
+    def begin(self, state: State) -> None:
+        """Record the cost of held-out samples before the first step."""
+        if self.validation is not None and state.step == 0:
+            record = state.record(lam=state.coder.describe()["lam"])
+            cost = self.validation.cost(state, self.n_threads)
+            state.history.append(replace(record, test_cost=cost))
+
+    def after_step(self, state: State, record: Record) -> str | None:
+        """Record a step and call the callbacks; return why to stop, if there is a reason."""
+        cost = None
+        if self.validation is not None and self.validation.is_due(state.step):
+            cost = self.validation.cost(state, self.n_threads)
+        record = replace(record, seconds=state.seconds, test_cost=cost)
+        state.history.append(record)
+        if self._callbacks.call(state, record):
+            return "callback"
+        return "interrupt" if self.interrupted() else None
+
+    def finish(self, state: State) -> None:
+        """Measure held-out samples after the last step, and show the last state to callbacks."""
+        history = state.history
+        if self.validation is not None and history and history[-1].test_cost is None:
+            cost = self.validation.cost(state, self.n_threads)
+            history[-1] = replace(history[-1], test_cost=cost)
+        self._callbacks.finish(state)
+
+    def single_step(self, state: State, batch: MiniBatch) -> None:
+        """Make one step with a batch that is at hand, record it, and call the callbacks."""
+        with on_the_clock(state):
+            record = step(state, batch, self.n_threads)
+        self.after_step(state, record)
+
+    def learn_from(self, batches: Batches, state: State, limits: Limits) -> str:
+        """Draw batches and make steps, from where the state stands; return why it ended."""
+        batches.start(state)
+        try:
+            while (stopped := limits.reached(state)) is None:
+                record = None
+                try:
+                    with on_the_clock(state):
+                        batch = self._draw(batches, state)
+                        if batch is not None:
+                            record = step(state, batch, self.n_threads)
+                except MidStep:
+                    return "interrupt"
+                if record is None:
+                    state.end_epoch()
+                    if limits.reached(state) is None and not batches.begin_epoch():
+                        limits.warn_of_fewer_epochs(state)
+                        return "source"
+                elif (stopped := self.after_step(state, record)) is not None:
+                    break
+            return stopped
+        finally:
+            batches.close()
+
+    def _draw(self, batches: Batches, state: State) -> MiniBatch | None:
+        """Return the next batch; if it cannot be read, put the last whole state into safety."""
+        try:
+            return batches.draw(state, self.interrupted)
+        except MidStep:
+            raise
+        except BaseException as error:
+            error.add_note(f"The run had reached step {state.step}: its state is error.state.")
+            with suppress(AttributeError, TypeError):  # not every exception takes attributes
+                error.state = state  # type: ignore[attr-defined]
+            self._callbacks.finish(state)
+            raise
