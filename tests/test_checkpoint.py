@@ -80,9 +80,11 @@ def test_settings_of_a_run_come_from_its_state():
     half = learn(X, 20, replacement=Replacement(every=3), max_steps=2, random_state=0).state
     assert half.replacement == Replacement(every=3)
     learn(X, 20, replacement=Replacement(every=3), state=half)
-    with pytest.raises(ValueError, match=r"state was made with replacement=.*every=3.*asked for"):
+    with pytest.raises(
+        ValueError, match=r"state was created with replacement=.*every=3.*every=4.* was given"
+    ):
         learn(X, 20, replacement=Replacement(every=4), state=half)
-    with pytest.raises(ValueError, match="state was made with continuation=None"):
+    with pytest.raises(ValueError, match="state was created with continuation=None"):
         learn(X, 20, continuation=Continuation(), state=half)
 
 

@@ -645,7 +645,7 @@ class Stranger:
         ({"max_epochs": 0}, ValueError, "max_epochs must be >= 1, got 0"),
         ({"max_steps": 1.5}, TypeError, "max_steps must be an integer, got 1.5"),
         ({"max_seconds": -1}, ValueError, "max_seconds must be >= 0, got -1"),
-        ({"init": np.eye(3, M)}, ValueError, f"init has 3 atoms, asked for are {K}"),
+        ({"init": np.eye(3, M)}, ValueError, f"init has 3 atoms, expected {K}"),
         ({"init": np.eye(K, 4)}, ValueError, f"4 features .*{M}"),
         ({"continuation": 0.1}, TypeError, "continuation must be .* got 0.1"),
         ({"replacement": True}, TypeError, "replacement must be .* got True"),

@@ -25,11 +25,11 @@ from smalto.coders import (
     Ridge,
     TreeLasso,
 )
-from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball, Simplex
+from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
+from smalto.learning.files.as_json import from_json, known, register, to_json
 from smalto.learning.files.container import read_file, write_file
 from smalto.learning.files.model import Model
-from smalto.learning.files.as_json import from_json, known, register, to_json
 from smalto.learning.files.state_file import load_state, save_state
 
 X = np.random.default_rng(0).standard_normal((300, 10))
@@ -225,7 +225,7 @@ def test_models(whole, tmp_path):
         Model.load(path)
 
 
-class Plain:
+class Plain(Constraint):
     def project(self, atom):
         atom /= max(1.0, float(np.linalg.norm(atom)))
 
@@ -235,8 +235,14 @@ class Plain:
 
 def test_constraints_of_ones_own_are_registered(tmp_path):
     @dataclass(frozen=True)
-    class Mine(Plain):
+    class Mine(Constraint):
         size: float = 1.0
+
+        def project(self, atom):
+            atom /= max(self.size, float(np.linalg.norm(atom)))
+
+        def gauge(self, atom):
+            return float(np.linalg.norm(atom)) / self.size
 
     state = learn(X, 12, constraint=Mine(), max_steps=2, random_state=0).state
     with pytest.raises(TypeError, match="Mine cannot be saved: make it a frozen dataclass"):

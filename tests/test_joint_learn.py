@@ -9,8 +9,10 @@ from smalto import DictionaryLearning, encode, learn
 from smalto.coders import JointLasso, JointOMP, Lasso, duality_gap
 from smalto.coders.coding import code_rows, mean_cost, prepare
 from smalto.coders.signals import Signals, as_groups, blocks, in_groups
-from smalto.learning import Batch, Continuation, Online
-from smalto.learning.batches.samples import as_sample_set
+from smalto.learners import Batch, Continuation, Online
+from smalto.learning.batches.dataset import DatasetBatches
+from smalto.learning.initial import initial_state
+from smalto.learning.setup import Setup
 
 CODERS = [JointLasso(0.3), JointOMP(3), JointOMP(eps=0.05)]
 
@@ -82,19 +84,17 @@ def test_learners(coder, learner):
 
 def test_whole_groups_are_drawn():
     X, labels = planted()
-    samples = as_sample_set(X, None, None, None, labels, JointOMP(2))
     sizes = {label: (labels == label).sum() for label in np.unique(labels)}
-    assert samples.n_draws == len(sizes)
-    order = samples.order(3)
-    place, seen = 0, []
-    while place < samples.n_draws:
-        end, count = samples.end_of_batch(order, 0, place, 40)
-        drawn = list(samples.drawn(order, 0, place, end))
-        assert [until for _, until in drawn] == [end]
-        block = drawn[0][0]
-        assert len(block) == count == block.signals.groups[-1]
-        if end < samples.n_draws:  # enough, and no group more than needed
-            assert count >= 40 > block.signals.groups[-2]
+    batches, state = started(X, labels, JointOMP(2), 40)
+    assert batches.n_draws == len(sizes)
+    seen, ended = [], False
+    while not ended:
+        batch = batches.draw(state, lambda: False)
+        (block,) = batch.blocks
+        ended = batch.ends_epoch
+        assert len(block) == batch.n_samples == block.signals.groups[-1]
+        if not ended:  # enough, and no group more than needed
+            assert len(block) >= 40 > block.signals.groups[-2]
         np.testing.assert_array_equal(block.signals.X, X[block.numbers])
         pointers = block.signals.groups
         for a, b in itertools.pairwise(pointers):
@@ -102,28 +102,39 @@ def test_whole_groups_are_drawn():
             assert len(mine) == 1
             assert sizes[mine.pop()] == b - a
         seen += block.numbers.tolist()
-        place = end
+    assert batch.place == len(sizes)
     assert sorted(seen) == list(range(len(X)))
     # A batch smaller than a group is that group.
-    end, count = samples.end_of_batch(order, 0, 0, 1)
-    assert end == 1
-    assert count in sizes.values()
+    batches, state = started(X, labels, JointOMP(2), 1)
+    batch = batches.draw(state, lambda: False)
+    assert batch.place == 1
+    assert batch.n_samples in sizes.values()
+
+
+def started(X, labels, coder, size):
+    """Batches of about ``size`` samples, at their beginning, and the state that says so."""
+    batches = DatasetBatches.of(X, None, None, None, labels)
+    setup = Setup.of(coder, None, Online(size))
+    state = initial_state(batches, 10, setup, None, 3, 1)
+    batches.start(state)
+    return batches, state
 
 
 def test_huge_groups_are_never_cut(monkeypatch):
     monkeypatch.setattr("smalto.learning.batches.samples.ROWS_AT_ONCE", 16)
+    monkeypatch.setattr("smalto.learning.batches.dataset.ROWS_AT_ONCE", 16)
     monkeypatch.setattr("smalto.coders.coding.ROWS_AT_ONCE", 16)
     monkeypatch.setattr("smalto.coders.certificates._ROWS", 16)
     X, _ = planted(200)
     X = X[:400]
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(6), [200, 1, 9, 100, 1, 89]))
     coder = JointLasso(1.0)
-    samples = as_sample_set(X, None, None, None, labels, coder)
-    parts = [len(part) for part in samples.whole().parts()]
+    batches, state = started(X, labels, coder, 400)
+    parts = [len(block) for block in batches.whole().blocks]
     assert parts == [200, 10, 100, 90]
-    order = samples.order(0)
-    counts = [len(block) for block, _ in samples.drawn(order, 0, 0, 6)]
+    counts = [len(block) for block in batches.draw(state, lambda: False).blocks]
     assert sum(counts) == 400
+    assert len(counts) > 1
     D = learn(X, 10, coder, groups=labels, max_steps=2, random_state=0).D
     signals, _ = in_groups(Signals(X), labels, coder)
     assert mean_cost(signals, D, coder, 1) == pytest.approx(cost(X, D, coder, labels), rel=1e-6)
@@ -216,5 +227,5 @@ def test_bad_input():
     with pytest.raises(ValueError, match="one label for each of the"):
         learn(X, 5, JointOMP(2), groups=labels[:-1])
     for holes in ({"missing": "nan"}, {"mask": X > 1}):
-        with pytest.raises(ValueError, match="JointOMP does not know of missing entries"):
+        with pytest.raises(ValueError, match="JointOMP cannot code signals with missing entries"):
             learn(X, 5, JointOMP(2), groups=labels, **holes)

@@ -18,9 +18,10 @@ from smalto.coders import Lasso
 from smalto.constraints import L2Ball
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
 from smalto.learning import EarlyStopping, Progress
-from smalto.learning.batches.samples import SampleSet
-from smalto.learning.initial import begin
-from smalto.learning.step import step_on
+from smalto.learning.batches.dataset import DatasetBatches
+from smalto.learning.initial import initial_state
+from smalto.learning.setup import Setup
+from smalto.learning.step import step
 from smalto.sources import as_source
 
 LEARNERS = {
@@ -121,8 +122,9 @@ def test_a_resumed_run_is_the_run_never_stopped(name):
     kept = part.state.D.copy()
     rest = learn(X, 70, Lasso(0.1), max_steps=23, state=part.state, learner=LEARNERS[name])
     assert np.array_equal(whole.D, rest.D)
-    assert len(part.history) + len(rest.history) == len(whole.history)
-    assert rest.history[-1].batch_cost == whole.history[-1].batch_cost
+    assert len(part.history) == 9
+    costs = [[record.batch_cost for record in run.history] for run in (whole, rest)]
+    assert costs[0] == costs[1]  # all steps, from the first on
     assert np.array_equal(part.state.D, kept)  # the state given is not the one that goes on
     assert rest.state.samples == whole.state.samples
 
@@ -147,7 +149,7 @@ def test_nonzeros_is_kept_while_the_dictionary_changes():
     X, _ = planted(n=3000, noise=0.1)
     result = learn(X, 20, Lasso(mean_nonzeros=3), learner=Online(64), max_epochs=3, random_state=0)
     assert encode(X, result.D, result.coder).nnz / 3000 == pytest.approx(3, rel=0.1)
-    assert result.coder.nonzeros is None  # nothing is decided again on other rows
+    assert result.coder.mean_nonzeros is None  # nothing is decided again on other rows
     assert encode(X[:5], result.D, result.coder).nnz == encode(X, result.D, result.coder)[:5].nnz
 
 
@@ -203,8 +205,8 @@ def test_t0_slows_the_first_steps_also_with_decay():
     assert moved(1e5, 2) < 0.2 * moved(0.0, 2)
 
 
-def samples(X):
-    return SampleSet(as_source(X))
+def batches(X):
+    return DatasetBatches(as_source(X))
 
 
 def test_batches_of_any_size_weigh_by_their_samples():
@@ -212,13 +214,11 @@ def test_batches_of_any_size_weigh_by_their_samples():
     D0 = dictionary(np.random.default_rng(9), 20, 12)
 
     def past(sizes):
-        state = begin(
-            samples(X), 20, Lasso(0.1), None, Online(64, rho=0.0, memory="all"), D0, 0, 1,
-            stream=True,
-        )  # fmt: skip
+        setup = Setup.of(Lasso(0.1), None, Online(64, rho=0.0, memory="all"))
+        state = initial_state(batches(X), 20, setup, D0, 0, 1, stream=True)
         at = 0
         for size in sizes:
-            step_on(state, samples(X[at : at + size]).whole(), None, None, 1)
+            step(state, batches(X[at : at + size]).whole(), 1)
             state.D[:] = D0  # the same codes whatever the cut
             at += size
         return state.stats[0]
@@ -366,13 +366,14 @@ def test_merging_a_duplicate_keeps_what_was_known():
     X, D = planted(n=300, k=6, m=5)
     D[5] = -D[2]
     learner = Online(300, rho=0.0, memory="all")
-    state = begin(samples(X), 6, Lasso(0.1), None, learner, D, 0, 1)
-    step_on(state, samples(X).whole(), Replacement(every=100), None, 1)
+    setup = Setup.of(Lasso(0.1), None, learner, Replacement(every=8, correlation=0.99))
+    state = initial_state(batches(X), 6, setup, D, 0, 1)
+    step(state, batches(X).whole(), 1)
     state.D[:] = D
     before = state.stats[0].copy()
     expected = before.surrogate_sum(D)
     state.step = 8
-    assert replace_atoms(state, Replacement(correlation=0.99), D @ D.T) == 1
+    assert replace_atoms(state, D @ D.T, 1) == 1
     merged = np.eye(6)
     merged[5, 5], merged[2, 5] = 0.0, -1.0
     np.testing.assert_allclose(state.stats[0].A, merged @ before.A @ merged.T, atol=1e-12)
@@ -627,7 +628,7 @@ STATE = learn(X0, 8, Lasso(0.1), learner=Online(20), max_steps=1, random_state=0
         (
             lambda: learn(X0, 5, init=np.ones((4, 12))),
             ValueError,
-            "init has 4 atoms, asked for are 5",
+            "init has 4 atoms, expected 5",
         ),
         (lambda: learn(X0, 5, init=np.ones((5, 3))), ValueError, "init has 3 features"),
         (lambda: learn(X0, 5, max_epochs=0), ValueError, "max_epochs must be >= 1, got 0"),
@@ -644,7 +645,7 @@ STATE = learn(X0, 8, Lasso(0.1), learner=Online(20), max_steps=1, random_state=0
         (
             lambda: learn(X0, 5, replacement=3),
             TypeError,
-            r"replacement must be Replacement\(...\), got 3",
+            r"replacement must be None or Replacement\(...\), got 3",
         ),
         (lambda: learn(X0, 5, continuation=3), TypeError, "continuation must be None or"),
         (lambda: learn(X0, 5, callbacks=print), TypeError, "callbacks must be a sequence"),
@@ -653,27 +654,27 @@ STATE = learn(X0, 8, Lasso(0.1), learner=Online(20), max_steps=1, random_state=0
         (
             lambda: learn(X0, 9, state=STATE),
             ValueError,
-            "state holds 8 atoms of 12 features, asked for are 9",
+            "state has 8 atoms of 12 features, expected 9",
         ),
         (
             lambda: learn(X0[:, :5], 8, state=STATE),
             ValueError,
-            "asked for are 8 atoms of 5 features",
+            "expected 8 atoms of 5 features",
         ),
         (
             lambda: learn(X0.astype("f4"), 8, state=STATE),
             ValueError,
-            "made from float64 data, this data is float32",
+            "created from float64 data, but this data is float32",
         ),
         (
             lambda: learn(X0, 8, Lasso(0.3), state=STATE),
             ValueError,
-            "state was made with coder=Lasso",
+            "the state was created with coder=Lasso",
         ),
         (
             lambda: learn(X0, 8, learner=Batch(), state=STATE),
             ValueError,
-            "state was made with learner=Online",
+            "the state was created with learner=Online",
         ),
         (lambda: learn(X0, 8, state=STATE, init=X0[:8]), ValueError, "exclude each other"),
         (lambda: Online(0), ValueError, "batch_size must be >= 1, got 0"),
@@ -698,7 +699,7 @@ def test_bad_input(make, error, message):
 
 def test_a_state_of_other_data_is_refused():
     state = learn(X0, 8, Lasso(0.1), learner=Online(20, memory="replace"), max_steps=1).state
-    with pytest.raises(ValueError, match="made from 60 samples, this data has 40"):
+    with pytest.raises(ValueError, match="created from 60 samples, but this data has 40"):
         learn(X0[:40], 8, state=state)
     assert isinstance(state, State)
 

@@ -16,7 +16,7 @@ from smalto.estimators import nmf
 from smalto.estimators.nndsvd import nndsvd
 from smalto.learners import SGD, Batch, Online
 from smalto.learning.alternating import descent
-from smalto.learning.memory import statistics
+from smalto.learning.memory import contributions
 from smalto.learning.memory.atom_order import reorder
 
 SETS = [
@@ -207,7 +207,7 @@ def test_dense_statistics_are_the_sparse_ones(monkeypatch):
     weights = np.arange(1.0, len(X) + 1)
     models = []
     for share in (0.0, 1.0):
-        monkeypatch.setattr(statistics, "DENSE", share)
+        monkeypatch.setattr(contributions, "DENSE", share)
         models.append(NMF(5, random_state=0).partial_fit(X, sample_weight=weights))
     one, other = (model.state_.stats[-1] for model in models)
     assert one.A.any()
@@ -346,7 +346,7 @@ BAD = [
     ({"tol": -1.0}, planted(), "tol must be >= 0"),
     ({"init": "nonsense"}, planted(), "one of samples, random, nndsvd, nndsvda, got 'nonsense'"),
     ({"init": -np.ones((5, 24))}, planted(), "Negative values in init of NMF: 120 of them"),
-    ({"init": np.ones((4, 24))}, planted(), "init has 4 atoms, asked for are 5"),
+    ({"init": np.ones((4, 24))}, planted(), "init has 4 atoms, expected 5"),
     ({"init": "nndsvd"}, planted(n=4), "at most 4 atoms"),
     ({}, planted(n=4), "n_samples=4 is fewer than the 5 atoms"),
     ({}, np.zeros((10, 4)), "zero or masked: nothing to learn from"),

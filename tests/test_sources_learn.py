@@ -191,7 +191,7 @@ def test_what_a_stream_cannot_do_is_said():
         with pytest.raises(ValueError, match=f"{option} needs data of known length"):
             learn(cut(X), 10, **{option: np.ones(len(X))})
     state = learn(X, 10, **SETTINGS).state
-    with pytest.raises(ValueError, match="made from 503 samples, this data is a stream"):
+    with pytest.raises(ValueError, match="created from 503 samples, but this data is a stream"):
         learn(cut(X), 10, state=state)
 
 

@@ -233,7 +233,11 @@ def test_one_column_y_lists_and_pipelines():
         ({"max_nonzeros_x": 0}, ValueError, "max_nonzeros_x must be >= 1, got 0"),
         ({"max_nonzeros_x": 2.5}, TypeError, "max_nonzeros_x must be an integer"),
         ({"max_nonzeros_y": 3}, ValueError, "max_nonzeros_y=3 is for ordered='x'"),
-        ({"ordered": "x", "max_nonzeros_y": 51}, ValueError, "max_nonzeros_y=51 is more than y has"),
+        (
+            {"ordered": "x", "max_nonzeros_y": 51},
+            ValueError,
+            "max_nonzeros_y=51 is more than y has",
+        ),
         ({"ordered": "z"}, ValueError, "ordered must be"),
         ({"gamma1": -1.0}, ValueError, "gamma1 must be >= 0, got -1"),
         ({"gamma2": -1.0}, ValueError, "gamma2 must be >= 0, got -1"),

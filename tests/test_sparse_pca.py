@@ -210,7 +210,9 @@ def test_statistics_of_a_stream_are_those_of_samples_centred_by_the_last_mean(rh
         stream.partial_fit(batch)
         D = stream.state_.D.copy()
         np.testing.assert_allclose(stream.mean_, mean, rtol=1e-12)
-        past = sum(stream.state_.stats[1:], stream.state_.stats[0])
+        past = stream.state_.stats[0].copy()
+        for part in stream.state_.stats[1:]:
+            past.add(part, 1.0)
         rest = X[:seen] - mean
         A, B = codes.T @ (weights[:, None] * codes), codes.T @ (weights[:, None] * rest)
         np.testing.assert_allclose(past.scale * past.A, A, rtol=1e-9, atol=1e-9)
@@ -346,7 +348,7 @@ def test_inputs_are_left_alone():
         ({"fused": -0.1}, ValueError, "fused must be >= 0, got -0.1"),
         ({"coder": Lasso}, TypeError, "did you mean Lasso"),
         ({"n_components": 0}, ValueError, "n_components must be >= 1, got 0"),
-        ({"init": np.eye(3, 20)}, ValueError, "init has 3 atoms, asked for are 4"),
+        ({"init": np.eye(3, 20)}, ValueError, "init has 3 atoms, expected 4"),
     ],
 )
 def test_wrong_settings(options, error, message):

@@ -11,12 +11,13 @@ from scipy import sparse
 from smalto import encode, learn
 from smalto.coders import Lasso
 from smalto.coders.base import Codes
-from smalto.constraints import L2Ball
+from smalto.constraints import Constraint, L2Ball
 from smalto.kernels.learning.sums import fit_of_rows
 from smalto.learners import SGD
 from smalto.learning.dictionary.sweep import gradient_step, sweep
 from smalto.learning.memory.code_store import CodeStore
-from smalto.learning.memory.statistics import Contribution, Stats
+from smalto.learning.memory.contributions import Contribution
+from smalto.learning.memory.statistics import Stats
 
 
 def random_codes(rng, n, k, density=0.2, dtype=np.float64):
@@ -75,7 +76,8 @@ def test_statistics_are_additive_and_decay():
     D = rng.standard_normal((k, m))
     expected = 0.3 * first.surrogate_sum(D) + second.surrogate_sum(D)
     first.decay(0.3)
-    both = first + second
+    both = first.copy()
+    both.add(second, 1.0)
     assert both.surrogate_sum(D) == pytest.approx(expected)
     assert both.total_weight() == pytest.approx(0.3 * 4 + 9)
     for _ in range(200):  # beyond where the scale is folded into the matrices
@@ -111,7 +113,7 @@ def test_fit_of_rows(dtype):
     np.testing.assert_allclose(out, expected, rtol=1e-4 if dtype == np.float32 else 1e-10)
 
 
-class PlainBall:
+class PlainBall(Constraint):
     """The l2 ball as a user would write a constraint of their own."""
 
     def project(self, atom):

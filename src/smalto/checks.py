@@ -1,4 +1,4 @@
-"""What is checked at the door, once, and the words in which it is refused."""
+"""Checks of what users give, and the messages of the errors."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Matrix: TypeAlias = npt.ArrayLike | sparse.sparray | sparse.spmatrix  # what a u
 
 
 def float_dtype(dtype: Any) -> np.dtype[Any]:
-    """float32 stays float32, everything else becomes float64."""
+    """Return the dtype of computation: float32 stays, everything else becomes float64."""
     return np.dtype(np.float32 if dtype == np.float32 else np.float64)
 
 
 def check_number(
     name: str, value: Any, *, low: float = -np.inf, high: float = np.inf, strict: bool = False
 ) -> float:
-    """``value`` as a float within [low, high], or above ``low`` where ``strict``."""
+    """Return ``value`` as a float within [low, high], or above ``low`` where ``strict``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         message = f"{name} must be a number, got {value!r}"
         raise TypeError(message)
@@ -37,7 +37,7 @@ def check_number(
 
 
 def check_integer(name: str, value: Any, *, low: int = 1) -> int:
-    """``value`` as an int of at least ``low``."""
+    """Return ``value`` as an int of at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         message = f"{name} must be an integer, got {value!r}"
         raise TypeError(message)
@@ -48,23 +48,25 @@ def check_integer(name: str, value: Any, *, low: int = 1) -> int:
 
 
 def check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
-    """Refuse a value of another type, saying what is wanted."""
+    """Raise TypeError for a value of another type, saying what is wanted."""
     if not isinstance(value, kind):
         message = f"{name} must be {wanted}, got {value!r}"
         raise TypeError(message)
 
 
 def check_role(name: str, value: Any, role: type, example: str) -> None:
-    """Refuse what does not do what a coder, a constraint or a learner does."""
-    is_class = isinstance(value, type)
-    if is_class or not isinstance(value, role):
-        hint = f"; did you mean {value.__name__}(...)?" if is_class else ""
-        message = f"{name} must be a {name} such as {example}, got {value!r}{hint}"
-        raise TypeError(message)
+    """Raise TypeError unless ``value`` is a coder, a constraint or a learner; hint at the slip."""
+    if isinstance(value, role):
+        return
+    hint = f" (one of your own must subclass smalto.{name}s.{role.__name__})"
+    if isinstance(value, type):
+        hint = f"; did you mean {value.__name__}(...)?"
+    message = f"{name} must be a {name} such as {example}, got {value!r}{hint}"
+    raise TypeError(message)
 
 
 def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
-    """Refuse NaN and infinity, with how many there are and where the first one is."""
+    """Raise ValueError for NaN and infinity: how many there are, and where the first one is."""
     data = values.data if sparse.issparse(values) else values
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(data)):  # one pass without a temporary, nearly always enough
@@ -87,7 +89,7 @@ def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
 
 
 def as_rows(name: str, X: Any) -> Rows:
-    """``X`` as a two-dimensional array of real numbers, dense or CSR, without copying."""
+    """Return ``X`` as a two-dimensional array of real numbers, dense or CSR, without copying."""
     if sparse.issparse(X):
         X = X if X.format == "csr" else X.tocsr()
     elif not isinstance(X, np.ndarray):
@@ -112,7 +114,7 @@ def as_rows(name: str, X: Any) -> Rows:
 
 
 def as_floats(X: Rows, dtype: np.dtype[Any]) -> Rows:
-    """Rows in the dtype of the computation, C-contiguous if dense; a copy only if needed."""
+    """Return rows in the dtype of the computation, C-contiguous if dense; a copy only if needed."""
     if sparse.issparse(X):
         X = X if X.dtype == dtype else X.astype(dtype)
         return X if X.has_canonical_format else _canonical(X)

@@ -1,0 +1,72 @@
+"""Rows minus their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows
+from smalto.coders.coding import ROWS_AT_ONCE
+from smalto.sources import RowOrder, Source, Stream, as_source
+
+
+class CenteredSource(Source):
+    """The rows of a source minus a mean, centered as they are asked for."""
+
+    def __init__(self, source: Source, mean: Array) -> None:
+        self.source, self.mean = source, mean
+        self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
+        self.reads_ahead = source.reads_ahead
+
+    def rows(self, numbers: Array) -> Rows:
+        """Return the rows with these numbers, centered."""
+        return centered(self.source.rows(numbers), self.mean, self.dtype)
+
+    def order(self, seed: int) -> RowOrder:
+        """Return the order in which the source is best read."""
+        return self.source.order(seed)
+
+    def warm(self, order: RowOrder, epoch: int, place: int) -> None:
+        """Read what will be wanted soon."""
+        self.source.warm(order, epoch, place)
+
+
+def rows_of(X: Any) -> Source:
+    """X as rows that can be read as often as it takes."""
+    source = as_source(X)
+    if isinstance(source, Stream):
+        message = (
+            "the samples are read several times, but a stream can be read once: give its batches "
+            "to partial_fit"
+        )
+        raise TypeError(message)
+    return source
+
+
+def row_blocks(source: Source) -> Iterator[Rows]:
+    """All rows in order, some at a time: there may be more than fit into memory."""
+    for first in range(0, source.n_rows, ROWS_AT_ONCE):
+        yield source.rows(np.arange(first, min(first + ROWS_AT_ONCE, source.n_rows)))
+
+
+def column_means(X: Any) -> Array:
+    """Means of the columns, in float64."""
+    source = rows_of(X)
+    total = np.zeros(source.n_features)
+    for block in row_blocks(source):
+        total += column_sums(block)
+    return np.asarray(total / source.n_rows)
+
+
+def column_sums(X: Rows) -> Array:
+    """Sums of the columns, in float64."""
+    return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1)
+
+
+def centered(X: Rows, mean: Array, dtype: np.dtype[Any]) -> Array:
+    """Rows minus the mean, dense, in this dtype."""
+    dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    return np.asarray(np.subtract(dense, mean.astype(dtype), dtype=dtype))

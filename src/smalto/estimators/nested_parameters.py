@@ -1,0 +1,88 @@
+"""Parameters of coders, constraints and learners as parameters of the estimator: ``coder__lam``."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator
+
+
+class NestedParameters(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose parts are frozen dataclasses, with names such as ``coder__lam``.
+
+    They work in `get_params`, `set_params`, `clone` and grid searches, also where the estimator
+    has its default part.
+    """
+
+    _parts: ClassVar[tuple[str, ...]] = ("coder", "constraint", "learner", "replacement")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Get the parameters of this estimator.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Also return the parameters of the coder, the constraint, the learner and so on.
+
+        Returns
+        -------
+        dict
+            Parameter names mapped to their values.
+        """
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if deep:
+            for name in self._parts:
+                part = self._part(name)
+                params.update({f"{name}__{key}": getattr(part, key) for key in _fields(part)})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this estimator, or of its parts: ``set_params(coder__lam=0.1)``.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameter names and their new values.
+
+        Returns
+        -------
+        self
+        """
+        nested: dict[str, dict[str, Any]] = {}
+        for key in list(params):
+            name, separator, field = key.partition("__")
+            if separator and name in self._parts:
+                nested.setdefault(name, {})[field] = params.pop(key)
+        super().set_params(**params)
+        for name, changes in nested.items():
+            part = self._part(name)
+            unknown = sorted(set(changes) - set(_fields(part)))
+            if unknown:
+                message = (
+                    f"Invalid parameter {unknown[0]!r} for the {name} {part!r}. "
+                    f"Valid parameters are: {_fields(part)}."
+                )
+                raise ValueError(message)
+            self._set_part(name, dataclasses.replace(part, **changes))
+        return self
+
+    def _part(self, name: str) -> Any:
+        """Return a part of this estimator: the one that was given, or the default."""
+        part = getattr(self, name)
+        return self._default_part(name) if part is None else part
+
+    def _default_part(self, name: str) -> Any:
+        """Return the part that stands for None, for its parameters' sake."""
+        return None
+
+    def _set_part(self, name: str, part: Any) -> None:
+        """Set a part of which parameters have changed."""
+        setattr(self, name, part)
+
+
+def _fields(part: Any) -> list[str]:
+    """Return the names of the parameters of a part; none if it is no dataclass."""
+    if not dataclasses.is_dataclass(part):
+        return []
+    return [field.name for field in dataclasses.fields(part) if field.init]
