@@ -17,9 +17,10 @@ from smalto.coders.base import Coder, Codes
 from smalto.coders.coding import ROWS_AT_ONCE, Prepared, prepare, warn_of_zeros
 from smalto.coders.signals import Signals
 from smalto.distributed.blocks import ClusterSource, persistent
-from smalto.learning.batches.base import Batches, Coded, MidStep, MiniBatch, recalibrate
+from smalto.learning.batches.base import Batches, CodedBatch, MidStep, MiniBatch, recalibrate
 from smalto.learning.batches.coded import code_samples
 from smalto.learning.batches.samples import Samples
+from smalto.learning.clock import count_as_compiling, seconds_of_compiling
 from smalto.learning.memory.contributions import (
     Contribution,
     Part,
@@ -63,12 +64,12 @@ class WorkerBatch(MiniBatch):
     ends_epoch: bool
     stale: bool  # coded over an older dictionary
 
-    def code(self, state: State, n_threads: int) -> Coded:
+    def code(self, state: State, n_threads: int) -> CodedBatch:
         """Return what the workers have coded."""
         if self.stale:
             # Codes over older dictionaries are no minima: what they cost now is not known.
             state.surrogate = float("nan")
-        return Coded(self.parts, None)
+        return CodedBatch(self.parts, None)
 
 
 class ClusterBatches(Batches):
@@ -189,7 +190,9 @@ class ClusterBatches(Batches):
             if number and self._in_parts and interrupted():
                 raise MidStep
             results = persistent(self._source.client, given.submit, given.futures)
-            for numbers, (new, nonzeros, short) in zip(given.numbers, results, strict=True):
+            # Workers compile side by side: the one that took longest was waited for.
+            count_as_compiling(max((result.compiling for result in results), default=0.0))
+            for numbers, (new, nonzeros, short, _) in zip(given.numbers, results, strict=True):
                 if isinstance(new, Sent):
                     new = Contribution.listed(
                         new.codes, new.X, k, new.norms, new.costs, new.penalties, None
@@ -218,6 +221,15 @@ class Sent(NamedTuple):
     penalties: Array
 
 
+class Coded(NamedTuple):
+    """What a worker returns for a task."""
+
+    new: Sent | Summary
+    nonzeros: int
+    short: int
+    compiling: float  # seconds
+
+
 def _itself(D: Array) -> Array:
     return D
 
@@ -229,20 +241,23 @@ _ready: tuple[str, Prepared] | None = None  # what the last dictionary was made 
 def code_piece(
     block: Rows, local: Array, numbers: Array, D: Array, coder: Coder, key: str,
     start: Codes | None, whole: bool,
-) -> tuple[Sent | Summary, int, int]:  # fmt: skip
+) -> Coded:  # fmt: skip
     """On a worker: code some rows of a block, and send what is less work for the client.
 
     ``whole`` asks for the codes in any case.
     """
     X = finite_rows(block[local], numbers, D.dtype)
+    before = seconds_of_compiling()
     with single_threaded_blas():
         prepared = _prepared(D, coder, key)
         part = code_samples(Samples(numbers, Signals(X)), D, prepared, start, 1)
-        new = part.new
+        new: Any = part.new
+        sent: Sent | Summary
         if not whole and statistics_are_cheaper(new):
-            return Summary.of(new), part.nonzeros, part.short
-    sent = Sent(new.codes, new.X, new.norms, new.costs, new.penalties)
-    return sent, part.nonzeros, part.short
+            sent = Summary.of(new)
+        else:
+            sent = Sent(new.codes, new.X, new.norms, new.costs, new.penalties)
+    return Coded(sent, part.nonzeros, part.short, seconds_of_compiling() - before)
 
 
 def _prepared(D: Array, coder: Coder, key: str) -> Prepared:

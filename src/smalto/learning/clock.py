@@ -33,6 +33,10 @@ class _CompileTime(event.Listener):  # type: ignore[misc]
             if self._at_work == 0:
                 self._total += time.perf_counter() - self._began
 
+    def add(self, seconds: float) -> None:
+        with self._lock:
+            self._total += seconds
+
     def seconds(self) -> float:
         with self._lock:
             running = time.perf_counter() - self._began if self._at_work else 0.0
@@ -46,6 +50,11 @@ event.register("numba:compile", _compile_time)
 def seconds_of_compiling() -> float:
     """Return how long Numba has compiled in this process so far."""
     return _compile_time.seconds()
+
+
+def count_as_compiling(seconds: float) -> None:
+    """Take time that was spent waiting for another process to compile off the clock."""
+    _compile_time.add(seconds)
 
 
 @contextmanager

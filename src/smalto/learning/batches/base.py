@@ -21,7 +21,7 @@ class MidStep(Exception):
     """An interrupt within a step that can be given up: the dictionary is as before it."""
 
 
-class Coded(NamedTuple):
+class CodedBatch(NamedTuple):
     """The coded samples of one step."""
 
     parts: Iterator[Part]
@@ -36,7 +36,7 @@ class MiniBatch(ABC):
     ends_epoch: bool  # whether that is known to be its end
 
     @abstractmethod
-    def code(self, state: State, n_threads: int) -> Coded:
+    def code(self, state: State, n_threads: int) -> CodedBatch:
         """Code the samples over the dictionary of the state."""
 
 
@@ -77,7 +77,7 @@ class LocalBatch(MiniBatch):
     place: int
     ends_epoch: bool
 
-    def code(self, state: State, n_threads: int) -> Coded:
+    def code(self, state: State, n_threads: int) -> CodedBatch:
         """Code the samples, block by block, over what the learner looks at of the dictionary."""
         first = next(self.blocks)
         recalibrate(state, lambda: first.signals.X, n_threads)
@@ -95,7 +95,7 @@ class LocalBatch(MiniBatch):
                 yield part
                 block = next(self.blocks, None)
 
-        return Coded(parts(), prepared.G)
+        return CodedBatch(parts(), prepared.G)
 
 
 def recalibrate(state: State, rows: Callable[[], Rows], n_threads: int) -> None:

@@ -1,18 +1,23 @@
-"""Stopping when the cost of the validation set no longer falls."""
+"""Stopping when the cost no longer falls."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from smalto.checks import check_integer, check_number
 from smalto.learning.callbacks.base import Callback
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
+from smalto.learning.stopping import schedule
 
 
-@dataclass
+@dataclass(frozen=True)
 class EarlyStopping(Callback):
-    """Stop when the cost of the validation set has not fallen for some evaluations.
+    """Stop when the cost has not fallen for some evaluations.
+
+    The cost is that of the validation set, whenever it is evaluated. Without one it is the
+    surrogate (for `SGD`, which has none, the cost of the batch) at steps 1, 2, 3, 4, 6, 8, 12, ...
 
     Parameters
     ----------
@@ -24,23 +29,33 @@ class EarlyStopping(Callback):
 
     patience: int = 3
     tol: float = 1e-4
-    _best: float = field(default=float("inf"), init=False, repr=False)
-    _waited: int = field(default=0, init=False, repr=False)
-    _step: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_integer("patience", self.patience)
         check_number("tol", self.tol, low=0)
 
     def __call__(self, state: State, record: Record) -> bool:
-        """Whether to stop."""
-        if record.step <= self._step:  # another run has begun
-            self._best, self._waited = float("inf"), 0
-        self._step = record.step
-        if record.test_cost is None:
+        """Return whether to stop."""
+        evaluations = list(_costs(state.history))
+        if not evaluations or evaluations[-1][0] != record.step:
             return False
-        if record.test_cost < self._best * (1.0 - self.tol):
-            self._best, self._waited = record.test_cost, 0
-            return False
-        self._waited += 1
-        return self._waited >= self.patience
+        best, waited = float("inf"), 0
+        for _, cost in evaluations:
+            improves = cost < best * (1.0 - self.tol)
+            best, waited = (cost, 0) if improves else (best, waited + 1)
+        return waited >= self.patience
+
+
+def _costs(history: list[Record]) -> Iterator[tuple[int, float]]:
+    """Yield the steps at which the cost was evaluated, and the cost."""
+    validated = any(record.test_cost is not None for record in history)
+    is_due = schedule(None)
+    for record in history:
+        if validated:
+            cost = record.test_cost
+        elif is_due(record.step):
+            cost = record.batch_cost if record.surrogate is None else record.surrogate
+        else:
+            cost = None
+        if cost is not None:
+            yield record.step, cost
