@@ -511,8 +511,8 @@ def test_early_stopping_waits_while_the_cost_falls():
     costs = [1.0, 0.9, 0.8, None, 0.795, 0.7, 0.695, 0.694, 0.5]
     state, answers = STATE.copy(), []
     state.history.clear()
-    for step, cost in enumerate(costs, 1):
-        state.history.append(record(step, cost))
+    for number, cost in enumerate(costs, 1):
+        state.history.append(record(number, cost))
         answers.append(stop(state, state.history[-1]))
     assert answers == [False, False, False, False, False, False, False, True, False]
 
