@@ -57,7 +57,7 @@ def test_settings_survive(setting):
 
 
 def test_every_kind_of_setting_is_tried():
-    assert {type(setting).__name__ for setting in SETTINGS} == BUILT_IN | {"DensitySearch"}
+    assert {type(setting).__name__ for setting in SETTINGS} == BUILT_IN
 
 
 @settings(deadline=None)
