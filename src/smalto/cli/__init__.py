@@ -1,4 +1,4 @@
-"""The command ``smalto``: one file per command, and `common.py` for what they share."""
+"""The command ``smalto``: `commands/` has a file per command, the files beside it what they share."""
 
 from __future__ import annotations
 

@@ -1,189 +1,221 @@
-"""``smalto learn``: a dictionary from pictures or tables."""
+"""``smalto learn``: a dictionary from pictures or a table."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from smalto.cli.common import (
-    INTERRUPTED,
-    STREAM,
-    Bar,
-    Force,
-    Seed,
-    Threads,
-    check_output,
-    fail,
-    plain_errors,
-    say_if_compiling,
-    use_of_atoms,
-)
-from smalto.cli.tables import is_picture, open_table
+from smalto.cli.errors import INTERRUPTED, fail, plain_errors
+from smalto.cli.inputs import is_picture, open_table
+from smalto.cli.model_files import energy_of_atoms
+from smalto.cli.option_types import Force, Seed, Threads
+from smalto.cli.outputs import STREAM, check_output
+from smalto.cli.progress_bar import ProgressBar, say_if_compiling
 
 
 def learn(
     data: Annotated[
         list[Path],
         typer.Argument(
-            help="Pictures or folders of pictures, of which patches are learned; or one table "
-            "with a sample in each row: .npy, .npz, .csv, .parquet, .zarr, .h5 (file.h5::name for "
-            "one of several), or - for a .npy on the standard input.",
+            help="Pictures or folders of pictures, to learn from their patches; or one table "
+            "with one sample per row: .npy, .npz, .csv, .parquet, .zarr, .h5 (file.h5::name for "
+            "one of several arrays), or - for a .npy file on the standard input.",
             show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The model to write.")] = Path(
         "model.safetensors"
     ),
-    atoms: Annotated[int, typer.Option(min=1, help="How many atoms.")] = 256,
-    patch: Annotated[int, typer.Option(min=1, help="The side of a patch of a picture.")] = 8,
-    grey: Annotated[bool, typer.Option("--grey", help="Learn from the luminance alone.")] = False,
+    atoms: Annotated[int, typer.Option(min=1, help="Number of atoms.")] = 256,
+    patch: Annotated[int, typer.Option(min=1, help="Side of a patch, in pixels.")] = 8,
+    gray: Annotated[
+        bool, typer.Option("--gray", help="Convert pictures to their luminance.")
+    ] = False,
     lam: Annotated[
         float | None,
         typer.Option(
-            min=0, help="The weight of the l1 norm of a code.", show_default="1.2/sqrt(m) rms norms"
+            min=0,
+            help="Penalty on the l1 norm of the codes.",
+            show_default="1.2/sqrt(m) times the rms norm of the samples",
         ),
     ] = None,
-    nonzeros: Annotated[
+    mean_nonzeros: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Instead: about how many nonzeros a code has.", show_default=False
+            min=0,
+            help="Alternatively, choose the penalty for codes with about this many nonzeros.",
+            show_default=False,
         ),
     ] = None,
     density: Annotated[
         float | None,
-        typer.Option(help="The wanted share of nonzeros in the atoms.", show_default=False),
+        typer.Option(
+            help="Learn sparse atoms with about this share of nonzeros.", show_default=False
+        ),
     ] = None,
     positive: Annotated[
-        bool, typer.Option("--positive", help="Non-negative codes and atoms.")
+        bool, typer.Option("--positive", help="Restrict codes and atoms to be non-negative.")
     ] = False,
     missing: Annotated[
-        bool, typer.Option("--missing", help="NaN in a table means that an entry is missing.")
+        bool, typer.Option("--missing", help="Treat NaN in the table as missing entries.")
     ] = False,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes over the data.", show_default="1")
+    max_epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop after this many passes over the data.", show_default="1"),
     ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(min=0, help="How long to learn at most.", show_default=False)
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, help="Stop after this many seconds of learning.", show_default=False),
     ] = None,
     batch: Annotated[
         int | None, typer.Option(min=1, help="Samples per step.", show_default="2 per atom")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was stopped.")
+        bool, typer.Option("--resume", help="Continue a run that was stopped.")
     ] = False,
-    every: Annotated[float, typer.Option(min=0, help="Seconds between two checkpoints.")] = 30.0,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(min=0, help="Seconds between checkpoints.")
+    ] = 30.0,
     threads: Threads = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Learn a dictionary and write it to a model file.
 
-    While it runs, the state is kept in a checkpoint beside the model (model.state.safetensors).
-    Ctrl-C, a crash or a power cut lose nothing that is in it: with --resume, and the same data,
-    the run goes on as if it had never stopped. When the run is complete the checkpoint is removed.
+    During the run its state is saved to a checkpoint beside the model (model.state.safetensors).
+    After Ctrl-C, a crash or a power cut, --resume with the same data continues from the last
+    checkpoint as if the run had never stopped. A complete run removes its checkpoint.
 
-    Examples
-    --------
+    For example:
+
       smalto learn photo.jpg --patch 12 -o photo.safetensors
 
-      smalto learn samples.npy --atoms 100 --nonzeros 10 --epochs 5
+      smalto learn samples.npy --atoms 100 --mean-nonzeros 10 --max-epochs 5
 
-      smalto learn samples.npy --epochs 5 --resume
+      smalto learn samples.npy --max-epochs 5 --resume
     """
-    from smalto import Model, State
+    from smalto import Model
     from smalto import learn as run
     from smalto.coders import Lasso
-    from smalto.constraints import ElasticNetBall, L2Ball
     from smalto.learners import Online
     from smalto.learning import Checkpoint
 
     check_output(out, force or resume, (".safetensors",))
     checkpoint = out.with_suffix(".state.safetensors")
-    if lam is not None and nonzeros is not None:
-        fail("give either --lam or --nonzeros")
-    if checkpoint.exists() and not (resume or force):
-        fail(f"{checkpoint} is left of a run that was stopped: --resume it, or --force a new one")
+    _check_checkpoint(checkpoint, resume, force)
+    if lam is not None and mean_nonzeros is not None:
+        fail("give either --lam or --mean-nonzeros")
+    if max_epochs is None and max_seconds is None:
+        max_epochs = 1
     with plain_errors():
-        state = None
+        source, about = _open_data(data, patch, gray, missing)
         if resume:
-            if not checkpoint.exists():
-                fail(f"there is no run to resume: {checkpoint} does not exist")
-            state = State.load(checkpoint)
-        source, about = _open(data, patch, grey, missing)
-        if state is None:
-            density_set = None
-            if density is not None:
-                density_set = ElasticNetBall(density=density, positive=positive)
-            problem: dict[str, Any] = {
-                "coder": Lasso(lam, positive=positive, mean_nonzeros=nonzeros),
-                "constraint": density_set or L2Ball(positive=positive),
+            problem = _saved_problem(checkpoint)
+        else:
+            problem = {
+                "n_atoms": atoms,
+                "coder": Lasso(lam, positive=positive, mean_nonzeros=mean_nonzeros),
+                "constraint": _constraint(density, positive),
                 "learner": Online(batch),
                 "random_state": seed,
             }
-        else:
-            atoms, problem = len(state.D), {"state": state}
-            typer.echo(f"going on after {state.samples:,} samples, in epoch {state.epoch + 1}")
-        if epochs is None and seconds is None:
-            epochs = 1
-        n = getattr(source, "n_rows", None)
-        samples = None if n is None or epochs is None else n * epochs
-        if n is not None:
-            typer.echo(f"{n:,} samples of {source.n_features} numbers, {atoms} atoms")
-        keep = Checkpoint(checkpoint, every_seconds=every, keep=1)
-        with (
-            say_if_compiling(),
-            Bar(seconds=seconds if samples is None else None, samples=samples) as bar,
-        ):
+        saver = Checkpoint(checkpoint, every_seconds=checkpoint_seconds, keep=1)
+        with say_if_compiling(), _bar(source, problem, max_epochs, max_seconds) as bar:
             result = run(
-                source, atoms, max_epochs=epochs, max_seconds=seconds, callbacks=(keep, bar),
-                missing="nan" if missing else None, n_threads=threads, **problem,
-            )  # fmt: skip
-        about |= {"use": use_of_atoms(result.state).tolist(), "samples": result.state.samples}
+                source,
+                max_epochs=max_epochs,
+                max_seconds=max_seconds,
+                callbacks=(saver, bar),
+                missing="nan" if missing else None,
+                n_threads=threads,
+                **problem,
+            )
         if result.state.step:
+            energy = energy_of_atoms(result.state).tolist()
+            about |= {"use": energy, "samples": result.state.samples}
             Model.of(result.state, about).save(out)
-    _tell(result, out)
+    _report(result, out)
     if result.stopped == "interrupt":
-        typer.echo(f"stopped: --resume goes on from {checkpoint}", err=True)
+        typer.echo(f"stopped: continue from {checkpoint} with --resume", err=True)
         raise typer.Exit(INTERRUPTED)
     checkpoint.unlink(missing_ok=True)
 
 
-def _open(data: list[Path], patch: int, grey: bool, missing: bool) -> tuple[Any, dict[str, Any]]:
-    """What to learn from, and what a model should remember of it."""
+def _check_checkpoint(checkpoint: Path, resume: bool, force: bool) -> None:
+    """Fail if there is no run to resume, or if a new one would discard a stopped one."""
+    if resume and not checkpoint.exists():
+        fail(f"there is no run to resume: {checkpoint} does not exist")
+    if checkpoint.exists() and not (resume or force):
+        fail(
+            f"{checkpoint} is the checkpoint of a stopped run: continue it with --resume, or "
+            "discard it with --force"
+        )
+
+
+def _open_data(
+    data: list[Path], patch: int, gray: bool, missing: bool
+) -> tuple[Any, dict[str, Any]]:
+    """Return the source to learn from, and what the model records about it."""
     from smalto.image import PatchSource
+    from smalto.image.reading import as_pictures
 
     pictures = [path != STREAM and is_picture(path) for path in data]
     if not any(pictures):
         if len(data) > 1:
-            fail(f"one table at a time: got {', '.join(map(str, data))}")
+            fail(f"only one table can be learned from, got {', '.join(map(str, data))}")
         return open_table(data[0], missing=missing), {}
     if not all(pictures):
-        fail(f"{data[pictures.index(False)]} is no picture, others are: give one kind of data")
-    from smalto.image.pictures import as_pictures
-
+        fail(f"{data[pictures.index(False)]} is not a picture, but other files are: use one kind")
     found = [picture for path in data for picture in as_pictures(path)]
-    source = PatchSource(found, patch, colour=False if grey else None)
-    colour = source.n_features == 3 * patch * patch
-    shape = [patch, patch, 3] if colour else [patch, patch]
-    return source, {"patch": shape, "centred": True}
+    source = PatchSource(found, patch, as_gray=gray)
+    return source, {"patch": list(source.patch_shape), "centered": True}
 
 
-def _tell(result: Any, out: Path) -> None:
+def _constraint(density: float | None, positive: bool) -> Any:
+    """The set of atoms: sparse ones if a density is given."""
+    from smalto.constraints import ElasticNetBall, L2Ball
+
+    if density is not None:
+        return ElasticNetBall(density=density, positive=positive)
+    return L2Ball(positive=positive)
+
+
+def _saved_problem(checkpoint: Path) -> dict[str, Any]:
+    """The state of a stopped run, as arguments of `smalto.learn`."""
+    from smalto import State
+
+    state = State.load(checkpoint)
+    typer.echo(f"continuing after {state.samples:,} samples, in epoch {state.epoch + 1}")
+    return {"n_atoms": len(state.D), "state": state}
+
+
+def _bar(
+    source: Any, problem: dict[str, Any], max_epochs: int | None, max_seconds: float | None
+) -> ProgressBar:
+    """A progress bar over the samples if their number is known, else over the seconds."""
+    n = getattr(source, "n_rows", None)
+    if n is not None:
+        typer.echo(f"{n:,} samples of {source.n_features} numbers, {problem['n_atoms']} atoms")
+    if n is None or max_epochs is None:
+        return ProgressBar(seconds=max_seconds)
+    return ProgressBar(samples=n * max_epochs)
+
+
+def _report(result: Any, out: Path) -> None:
+    """Print a summary of the run."""
     last = result.history[-1] if result.history else None
     if last is None or not last.step:
         typer.echo("nothing was learned")
         return
-    cost = next((r.batch_cost for r in reversed(result.history)), math.nan)
     lam = "" if last.lam is None else f", lam {last.lam:.4g}"
     typer.echo(
         f"{len(result.D)} atoms from {last.samples:,} samples in {last.seconds:.1f} s "
-        f"({last.samples / max(last.seconds, 1e-9):,.0f} per second); cost {cost:.4f}, "
+        f"({last.samples / max(last.seconds, 1e-9):,.0f} per second); cost {last.batch_cost:.4f}, "
         f"{last.mean_nonzeros:.1f} nonzeros per sample{lam}\nwrote {out}"
     )
-    dense = float(np.mean(result.D != 0))
-    if dense < 0.99:
-        typer.echo(f"{100 * dense:.1f} % of the entries of the atoms are nonzero")
+    density = float(np.mean(result.D != 0))
+    if density < 0.99:
+        typer.echo(f"{100 * density:.1f} % of the entries of the atoms are nonzero")
