@@ -111,9 +111,17 @@ def test_patch_shape_lays_out_the_pixels():
 
 @pytest.mark.parametrize(
     ("k", "grid"),
-    [(1, (1, 1)), (2, (1, 2)), (7, (3, 3)), (49, (7, 7)), (256, (16, 16)), (512, (16, 32)),
-     (200, (10, 20)), (13, (4, 4))],
-)  # fmt: skip
+    [
+        (1, (1, 1)),
+        (2, (1, 2)),
+        (7, (3, 3)),
+        (13, (4, 4)),
+        (49, (7, 7)),
+        (200, (10, 20)),
+        (256, (16, 16)),
+        (512, (16, 32)),
+    ],
+)
 def test_the_grid_is_full_where_it_can_be_and_holds_all(k, grid):
     picture = mosaic(np.random.default_rng(1).normal(size=(k, 4)), gap=0)
     assert picture.shape[:2] == (2 * grid[0], 2 * grid[1])

@@ -82,9 +82,8 @@ def _cut_known(
 
     def task(number: int) -> None:
         some = slice(number * _TASK, (number + 1) * _TASK)
-        grid.gather_known(
-            offsets[some], marks, X[some], means[some], missing[some], groups=grid.channels
-        )
+        outputs = X[some], means[some], missing[some]
+        grid.gather_known(offsets[some], marks, outputs, groups=grid.channels)
 
     run_tasks(task, -(-len(offsets) // _TASK), n_threads)
     return X, means, missing

@@ -112,22 +112,21 @@ class PatchGrid:
         self,
         offsets: Array,
         mask: Array,
-        out: Array,
-        means: Array,
-        missing: Array,
+        outputs: tuple[Array, Array, Array],
         *,
         groups: int,
         normalize: bool = False,
         fill: float = 0.0,
     ) -> None:
-        """As `gather`, for pictures with missing pixels: ``fill`` in ``out``, True in ``missing``.
+        """Write patches with missing pixels, their means, and which pixels are missing.
 
-        ``mask`` is that of all pictures, from `flat_mask`. Means and norms are those of the known
-        pixels.
+        ``mask`` is that of all pictures, from `flat_mask`; ``outputs`` are patches (n, m), means
+        (n, groups) and missing (n, m). Missing pixels become ``fill``. Means and norms are those
+        of the known pixels.
         """
         layout = self.line, self.size[0], self.span, self.channels
         treatment = self.scale, int(groups), bool(normalize), float(fill)
-        kernels.gather_known(self.flat, mask, offsets, *layout, *treatment, out, means, missing)
+        kernels.gather_known(self.flat, mask, offsets, *layout, *treatment, *outputs)
 
 
 def as_grids(

@@ -230,7 +230,7 @@ class PatchSource:
             grid.gather(offsets, out, means, **kind)
         else:
             missing = np.empty(out.shape, np.bool_)
-            grid.gather_known(offsets, marks, out, means, missing, fill=np.nan, **kind)
+            grid.gather_known(offsets, marks, (out, means, missing), fill=np.nan, **kind)
 
     def _check_numbers(self, numbers: Any) -> Array:
         numbers = np.asarray(numbers)
