@@ -15,7 +15,7 @@ _ROWS = 1 << 14  # patches added at a time
 
 
 class PatchAverage:
-    """Weighted mean ``Σ w x / Σ w`` of the patches that cover each pixel, added in any number.
+    """Weighted mean ``Σ w x / Σ w`` of the overlapping patches that cover each pixel.
 
     Memory does not grow with the number of patches. Where all patches agree on a pixel the mean is
     exactly their value. Patches added in the same order give the same bits, in blocks of any size.
@@ -139,7 +139,7 @@ def reconstruct(
     means: Any = None,
     patch_weights: Any = None,
 ) -> Array:
-    """Average all overlapping patches of a picture to the picture.
+    """Reconstruct a picture by averaging all its overlapping patches.
 
     The exact inverse, bit for bit, of cutting a picture into all its patches with `PatchSource`
     and ``center=False, normalize=False, skip_constant=False``.

@@ -74,7 +74,7 @@ def denoise(
     n_atoms : int, default 512
         Number of atoms to learn.
     max_steps : int, default 300
-        Number of learning steps, of 1024 patches each.
+        Maximum number of learning steps, of 1024 patches each.
     gain : float, optional
         Root mean square of the residuals, in units of σ. By default the energy of a residual is
         1.1 standard deviations above the mean energy of noise: ``gain² = 1 + 1.1 sqrt(2/m)``.

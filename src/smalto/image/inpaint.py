@@ -70,7 +70,7 @@ def inpaint(
     n_atoms : int, default 256
         Number of atoms to learn.
     max_steps : int, default 300
-        Number of learning steps, of 1024 patches each, in each round.
+        Maximum number of learning steps, of 1024 patches each, in each round.
     n_rounds : int, default 3
         Number of rounds, if there are too few undamaged patches.
     lam : float, optional

@@ -16,7 +16,7 @@ from smalto.threads import resolve_threads
 
 
 class NoPatchError(ValueError):
-    """Pictures without a single usable patch."""
+    """Raised for pictures without a single usable patch."""
 
     def __init__(self, total: int, why: str) -> None:
         super().__init__(f"images have no usable patch: all {total} of them are {why}")

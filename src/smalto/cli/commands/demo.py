@@ -49,7 +49,7 @@ def demo(
     Writes text over a photograph, learns a dictionary from the undamaged patches, and fills in the
     pixels under the text. The output is the damaged and the restored photograph, a comparison
     with an enlarged detail, the atoms, and a plot of the cost on held-out patches. Ctrl-C ends
-    learning early and goes on with the dictionary learned so far.
+    learning early; the text is then removed with the dictionary learned so far.
     """
     need_matplotlib()
     paths = _check_folder(out, force)
