@@ -1,11 +1,11 @@
 """Parts of faces, found by non-negative matrix factorization.
 
-A face is a sum of parts that only add up, never cancel: with non-negative codes and atoms the atoms
-become local (Lee and Seung 1999; Section 6.2 of Mairal, Bach, Ponce and Sapiro, JMLR 2010). With a
-penalty on the codes each face uses fewer parts, and these become more like whole faces.
+With non-negative codes and atoms, parts of a face add up and never cancel, so that atoms become
+local (Lee and Seung 1999; Section 6.2 of Mairal, Bach, Ponce and Sapiro, JMLR 2010). With a penalty
+on the codes each face uses fewer parts, and these look more like whole faces.
 
-The faces are those of CBCL where SMALTO_DATA names a folder that has them, else the hundred small
-ones that come with scikit-image.
+The faces are those of CBCL if they are in the folder SMALTO_DATA, otherwise a hundred small ones
+from scikit-image.
 
 Run it with ``python examples/parts_of_faces.py [picture.png]``.
 """

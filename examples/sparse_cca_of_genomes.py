@@ -1,13 +1,14 @@
-"""Genes that follow gains and losses along a chromosome: sparse CCA.
+"""Sparse CCA: genes whose expression follows gains and losses along a chromosome.
 
-For some samples of tissue there are expressions of many genes (X) and copy numbers of the DNA at
-spots along a chromosome (Y). A gain or loss hits a stretch of the chromosome at once: its weights
-are to be piecewise constant. Few genes follow it: theirs are to be sparse. Section 6.3 of Mairal,
+The data are, for samples of tissue, the expressions of many genes (X) and the copy numbers of the
+DNA at spots along a chromosome (Y). A gain or loss affects a whole stretch of the chromosome, so
+the weights of Y should be piecewise constant. Few genes follow it, so the weights of X should be
+sparse. Section 6.3 of Mairal,
 Bach, Ponce and Sapiro, "Online Learning for Matrix Factorization and Sparse Coding", JMLR 2010.
 
-With the environment variable SMALTO_DATA the breast cancer samples of Chin et al. (2006) are read
-from ``breast_chin2006/breastdata.npz`` in the folder it names (the ``breastdata`` of the R package
-PMA), and chromosome 17 is looked at; without it, samples are made up.
+If the environment variable SMALTO_DATA is set, the breast cancer samples of Chin et al. (2006) are
+read from ``breast_chin2006/breastdata.npz`` in that folder (the ``breastdata`` of the R package
+PMA), and chromosome 17 is analyzed. Otherwise samples are simulated.
 
 Run it with ``python examples/sparse_cca_of_genomes.py [picture.png]``.
 """
@@ -41,7 +42,7 @@ X, Y = genomes()
 X_train, X_test, Y_train, Y_test = train_test_split(X, Y, test_size=0.25, random_state=0)
 model = SparseCCA(max_nonzeros_x=25).fit(X_train, Y_train)
 genes, spots = model.x_weights_[:, 0], model.y_weights_[:, 0]
-print(f"{np.count_nonzero(genes)} of {len(genes)} genes go with the copy numbers of")
+print(f"{np.count_nonzero(genes)} of {len(genes)} genes are related to the copy numbers of")
 edges = np.flatnonzero(np.diff(np.concatenate([[0], np.abs(spots) > 1e-6, [0]]).astype(int)))
 for first, last in edges.reshape(-1, 2):
     print(f"  spots {first} to {last - 1} of {len(spots)}, weight {spots[first:last].mean():+.3f}")

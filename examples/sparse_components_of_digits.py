@@ -1,8 +1,8 @@
 """Sparse principal components of handwritten digits.
 
-Principal components of small pictures of digits cover the whole picture. Sparse ones have a
-quarter of the pixels each, so that one sees which strokes vary together, at the price of some of
-the variance they explain. Section 5.4 of Mairal, Bach, Ponce and Sapiro, "Online Learning for
+Principal components of small pictures of digits cover the whole picture. Sparse ones have only a
+quarter of the pixels each, which shows the strokes that vary together, but they explain less of the
+variance. Section 5.4 of Mairal, Bach, Ponce and Sapiro, "Online Learning for
 Matrix Factorization and Sparse Coding", JMLR 2010.
 
 Run it with ``python examples/sparse_components_of_digits.py [picture.png]``.
@@ -30,9 +30,9 @@ print(
 codes = sparse.transform(X)
 error = np.mean((X - sparse.inverse_transform(codes)) ** 2) / X.var(axis=0).mean()
 used = np.count_nonzero(codes) / len(X)
-print(f"a digit is composed of {used:.1f} components, which leave {error:.0%} of it")
+print(f"a digit uses {used:.1f} components on average, and {error:.0%} of it is left over")
 
-# The digits may also come as a stream, a hundred at a time: they are centred on the way.
+# The digits may also arrive as a stream, a hundred at a time, and are centered on the way.
 stream = SparsePCA(k, density=0.25, random_state=0)
 for first in range(0, len(X), 100):
     stream.partial_fit(X[first : first + 100])

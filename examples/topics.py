@@ -1,7 +1,7 @@
 """Topics in a term matrix, found by non-negative matrix factorization.
 
-The documents are the docstrings of SciPy: their weighted word counts make a sparse matrix of which
-three entries in a hundred are nonzero, and it stays sparse. Each topic is a non-negative combination of
+The documents are the docstrings of SciPy. Their weighted word counts are a sparse matrix with three
+percent nonzeros, which is never made dense. Each topic is a non-negative combination of
 words, each document a non-negative combination of topics.
 
 Run it with ``python examples/topics.py [picture.png]``.

@@ -12,7 +12,7 @@ def picture(height, width, shift=0.0):
 
 
 def patches(image, size):
-    """All patches of (height, width, channels), row of places by row of places."""
+    """All patches of (height, width, channels), row of positions by row of positions."""
     lines, columns = image.shape[0] - size[0] + 1, image.shape[1] - size[1] + 1
     return np.array(
         [
@@ -23,7 +23,7 @@ def patches(image, size):
     )
 
 
-def centred(X, groups):
+def centered(X, groups):
     """Rows without the means of every ``groups``-th entry, and these means."""
     if groups == 0:
         return X.copy(), np.zeros((len(X), 1))
@@ -33,7 +33,7 @@ def centred(X, groups):
 
 
 def contrast(X, channels):
-    """Root mean square of the difference of pixels from the mean colour."""
+    """Root mean square of the difference of pixels from the mean color."""
     return np.sqrt(X.reshape(len(X), -1, channels).var(axis=1).mean(axis=1))
 
 
@@ -46,14 +46,14 @@ def average(X, rows, columns, weights, shape, size):
     return total, weight
 
 
-def groups_alike(guide, size, most, step, reach):
-    """Around patches on a grid, the places of those nearest to each, in order of distance."""
+def similar_groups(guide, size, most, stride, reach):
+    """Around patches on a grid, the positions of those nearest to each, in order of distance."""
     lines, columns = (guide.shape[i] - size[i] + 1 for i in range(2))
     X = patches(guide, size)
     members = min(most, min(lines, reach + 1) * min(columns, reach + 1))
     found = []
-    for r in sorted({*range(0, lines, step), lines - 1}):
-        for c in sorted({*range(0, columns, step), columns - 1}):
+    for r in sorted({*range(0, lines, stride), lines - 1}):
+        for c in sorted({*range(0, columns, stride), columns - 1}):
             near = [
                 (((X[i * columns + j] - X[r * columns + c]) ** 2).sum(), i * columns + j)
                 for i in range(max(r - reach, 0), min(r + reach + 1, lines))

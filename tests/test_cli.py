@@ -16,8 +16,10 @@ from typer.testing import CliRunner
 
 import smalto
 from smalto import cli, datasets
-from smalto.cli.common import INTERRUPTED, say_if_compiling, write_figure
-from smalto.cli.demo import NAMES, _milestones, _tiles
+from smalto.cli.commands.demo import FILES, _every_fifth_tile, _milestones
+from smalto.cli.errors import INTERRUPTED
+from smalto.cli.outputs import write_figure
+from smalto.cli.progress_bar import say_if_compiling
 from smalto.coders import Lasso
 from smalto.image import text_mask
 
@@ -52,13 +54,22 @@ def test_help_names_the_demo_and_its_options():
         assert f"--{option}" in text
 
 
+def test_help_is_readable():
+    listing = run("--help").output
+    assert "..." not in listing.split("Commands:")[1]  # no summary is cut off
+    for command in cli.app.registered_commands:
+        text = run(command.callback.__name__, "--help").output
+        assert "----" not in text  # no underlined headings of docstrings
+        assert "  smalto " in text or command.callback.__name__ == "demo"
+
+
 def test_the_demo_removes_the_text_and_names_its_pictures(tmp_path):
     out = tmp_path / "a" / "b"
     done = run("demo", "--out", out, *QUICK)
     assert done.exit_code == 0, done.output
-    assert {p.name for p in out.iterdir()} == set(NAMES)
+    assert {p.name for p in out.iterdir()} == set(FILES)
     pictures = {}
-    for name in NAMES:
+    for name in FILES:
         assert name in done.output
         with Image.open(out / name) as picture:
             pictures[name] = np.asarray(picture.convert("RGB"), dtype=float)
@@ -86,7 +97,7 @@ def test_the_mosaic_shows_one_tile_per_atom(tmp_path):
 
 
 @pytest.mark.usefixtures("no_learning")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FILES)
 def test_nothing_is_overwritten(tmp_path, name):
     (tmp_path / name).write_text("mine")
     done = run("demo", "--out", tmp_path, *QUICK)
@@ -133,9 +144,19 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("no_learning")
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("atoms", 1), ("patch", 3), ("patch", 25), ("seconds", 0), ("seconds", "inf"), ("seconds", "nan"), ("threads", 0), ("seed", -1),
-     ("photo", "lena"), ("atoms", "many")],
-)  # fmt: skip
+    [
+        ("atoms", 1),
+        ("patch", 3),
+        ("patch", 25),
+        ("seconds", 0),
+        ("seconds", "inf"),
+        ("seconds", "nan"),
+        ("threads", 0),
+        ("seed", -1),
+        ("photo", "lena"),
+        ("atoms", "many"),
+    ],
+)
 def test_wrong_values_are_refused_by_the_name_of_the_option(tmp_path, option, value):
     done = run("demo", "--out", tmp_path / "new", f"--{option}", value)
     assert done.exit_code == 2
@@ -168,13 +189,13 @@ def test_ctrl_c_leaves_the_pictures_of_what_was_learned(tmp_path):
     assert process.returncode == INTERRUPTED
     assert "36 atoms learned" in log.read_text()
     assert "Traceback" not in log.read_text()
-    for name in NAMES:
+    for name in FILES:
         with Image.open(tmp_path / name) as picture:
             picture.verify()
 
 
 def test_a_fifth_of_the_photograph_is_held_out():
-    tiles = _tiles((427, 640), 48)
+    tiles = _every_fifth_tile((427, 640), 48)
     assert 0.15 < tiles.mean() < 0.25
     assert tiles[:48, :48].all()
     assert not tiles[:48, 48:96].any()
@@ -238,7 +259,7 @@ def table(tmp_path):
 @pytest.fixture
 def model(tmp_path, table):
     path = tmp_path / "model.safetensors"
-    done = run("learn", table, "--out", path, "--atoms", 16, "--nonzeros", 3)
+    done = run("learn", table, "--out", path, "--atoms", 16, "--mean-nonzeros", 3)
     assert done.exit_code == 0, done.output
     return path
 
@@ -290,9 +311,9 @@ def test_info_and_show(model, tmp_path):
     done = run("show", model, "-o", tmp_path / "atoms.png", "--patch", "3x4")
     assert done.exit_code == 0, done.output
     with Image.open(tmp_path / "atoms.png") as picture:
-        colours = np.asarray(picture.convert("RGB"), int)
-    assert (colours[..., 0] > colours[..., 2] + 100).any()  # red
-    assert (colours[..., 2] > colours[..., 0] + 100).any()  # blue
+        colors = np.asarray(picture.convert("RGB"), int)
+    assert (colors[..., 0] > colors[..., 2] + 100).any()  # red
+    assert (colors[..., 2] > colors[..., 0] + 100).any()  # blue
 
 
 def test_learn_from_pictures_and_mend_one(tmp_path):
@@ -310,10 +331,8 @@ def test_learn_from_pictures_and_mend_one(tmp_path):
     results = []
     for where in (["--mask", tmp_path / "mask.png"], ["--key", "#ff00ff"]):
         restored = tmp_path / f"{where[0]}.png"
-        done = run(
-            "inpaint", tmp_path / "damaged.png", *where, "-o", restored, "--model", out,
-            "--compare", tmp_path / f"{where[0]}-compare.png",
-        )  # fmt: skip
+        files = ["-o", restored, "--model", out, "--compare", tmp_path / f"{where[0]}-compare.png"]
+        done = run("inpaint", tmp_path / "damaged.png", *where, *files)
         assert done.exit_code == 0, done.output
         results.append(np.asarray(Image.open(restored)))
     np.testing.assert_array_equal(*results)
@@ -332,7 +351,7 @@ def test_learn_from_pictures_and_mend_one(tmp_path):
 def test_a_run_that_was_stopped_goes_on(tmp_path, table):
     out = tmp_path / "m.safetensors"
     state = out.with_suffix(".state.safetensors")
-    options = ["-o", out, "--atoms", 8, "--lam", 0.5, "--epochs", 3]
+    options = ["-o", out, "--atoms", 8, "--lam", 0.5, "--max-epochs", 3]
     half = smalto.learn(np.load(table), 8, Lasso(0.5), max_epochs=1, random_state=0).state
     half.save(state)
     done = run("learn", table, *options)
@@ -350,11 +369,14 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
     ("arguments", "words"),
     [
         (["learn", "nothing.npy"], "there is no file nothing.npy"),
-        (["learn", "{table}", "--lam", "1", "--nonzeros", "3"], "either --lam or --nonzeros"),
+        (
+            ["learn", "{table}", "--lam", "1", "--mean-nonzeros", "3"],
+            "either --lam or --mean-nonzeros",
+        ),
         (["learn", "{table}", "--resume"], "no run to resume"),
         (["learn", "{table}", "-o", "{tmp}/none/m.safetensors"], "there is no folder"),
         (["learn", "{table}", "-o", "{tmp}/m.pkl"], "must end in .safetensors"),
-        (["learn", "{table}", "{table}"], "one table at a time"),
+        (["learn", "{table}", "{table}"], "only one table"),
         (["learn", "{tmp}/broken.png"], "not a picture"),
         (["learn", "{table}", "--atoms", "1000"], "fewer than the 1000 atoms"),
         (["encode", "{table}", "{table}"], "no whole safetensors file"),
@@ -365,10 +387,13 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
         (["inpaint", "{tmp}/small.png"], "either --mask or --key"),
         (["inpaint", "{tmp}/small.png", "--mask", "{tmp}/other.png"], "same size"),
         (["inpaint", "{tmp}/small.png", "--mask", "{tmp}/broken.png"], "not a picture"),
-        (["inpaint", "{tmp}/small.png", "--mask", "{tmp}/all.png"], "nothing is known"),
+        (
+            ["inpaint", "{tmp}/small.png", "--mask", "{tmp}/all.png"],
+            "nothing of the picture is known",
+        ),
         (["inpaint", "{tmp}/small.png", "--key", "red"], "such as '#ff0000'"),
-        (["inpaint", "{tmp}/small.png", "--key", "#123456"], "no pixel has the colour"),
-        (["inpaint", "{tmp}/small.png", "--key", "#000000", "-o", "{tmp}/x.doc"], "no ending"),
+        (["inpaint", "{tmp}/small.png", "--key", "#123456"], "no pixel has the color"),
+        (["inpaint", "{tmp}/small.png", "--key", "#000000", "-o", "{tmp}/x.doc"], "not a format"),
     ],
 )
 def test_one_clear_line_for_what_goes_wrong(tmp_path, table, arguments, words, monkeypatch):
@@ -394,8 +419,12 @@ def test_streams(model, table, tmp_path):
     command = [sys.executable, "-c", "from smalto.cli import main; main()"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [*command, "encode", str(model), "-", "-o", "-"], input=table.read_bytes(),
-        capture_output=True, env=environment, check=True, timeout=240,
-    )  # fmt: skip
+        [*command, "encode", str(model), "-", "-o", "-"],
+        input=table.read_bytes(),
+        capture_output=True,
+        env=environment,
+        check=True,
+        timeout=240,
+    )
     codes = sparse.load_npz(io.BytesIO(done.stdout))
     assert codes.shape == (400, 16)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from smalto.coders import Lasso
 from smalto.image import FrameLearner, denoise, denoise_video, estimate_noise
-from smalto.image.joint import code_over_each_other, groups_alike
-from smalto.image.stack import Stack
+from smalto.image.patch_grid import PatchGrid
+from smalto.image.similar_patches import code_over_each_other, similar_groups
 
-QUICK = {"n_atoms": 48, "n_steps": 25, "patch_size": 8}
+QUICK = {"n_atoms": 48, "max_steps": 25, "patch_size": 8, "random_state": 0}
 
 
 def psnr(a, b, top=255.0):
@@ -19,14 +19,14 @@ def psnr(a, b, top=255.0):
 
 
 @pytest.fixture(scope="module")
-def grey():
+def gray():
     clean = naive.picture(96, 120).astype(np.float32)
     noisy = clean + np.random.default_rng(0).normal(0, 20, clean.shape).astype(np.float32)
     return clean, noisy
 
 
 @pytest.fixture(scope="module")
-def colour():
+def color():
     clean = np.stack([naive.picture(80, 90, s) for s in (0, 1, 2)], axis=2).clip(0, 255)
     clean = clean.astype(np.uint8)
     noisy = clean + np.random.default_rng(1).normal(0, 20, clean.shape)
@@ -34,8 +34,8 @@ def colour():
 
 
 @pytest.mark.parametrize("sigma", [10.0, 25.0])
-def test_noise_level(grey, sigma):
-    clean, _ = grey
+def test_noise_level(gray, sigma):
+    clean, _ = gray
     noisy = clean + np.random.default_rng(3).normal(0, sigma, clean.shape)
     assert abs(estimate_noise(noisy) - sigma) < 0.15 * sigma
     rgb = np.stack([noisy, noisy[::-1], noisy[:, ::-1]])
@@ -43,8 +43,8 @@ def test_noise_level(grey, sigma):
     assert estimate_noise(np.full((40, 50), 7.0)) == 0.0
 
 
-def test_noise_goes(grey):
-    clean, noisy = grey
+def test_noise_goes(gray):
+    clean, noisy = gray
     out = denoise(noisy, 20.0, **QUICK)
     assert out.dtype == np.float32
     assert psnr(out, clean) > psnr(noisy, clean) + 6.0
@@ -52,57 +52,56 @@ def test_noise_goes(grey):
     assert psnr(guessed, clean) > psnr(noisy, clean) + 5.5
 
 
-def test_joint_coding_is_better(grey):
-    clean, noisy = grey
+def test_joint_coding_is_better(gray):
+    clean, noisy = gray
     alone, joint = (denoise(noisy, 20.0, joint=joint, **QUICK) for joint in (False, True))
     assert psnr(joint, clean) > psnr(alone, clean) + 0.3
 
 
-def test_colour_dtype_and_axis(colour):
-    clean, noisy = colour
+def test_color_dtype_and_axis(color):
+    clean, noisy = color
     before = noisy.copy()
-    out = denoise(noisy, 20.0, channel_axis=-1, n_atoms=48, n_steps=25, patch_size=6)
+    kind = {**QUICK, "patch_size": 6}
+    out = denoise(noisy, 20.0, channel_axis=-1, **kind)
     np.testing.assert_array_equal(noisy, before)
     assert out.dtype == np.uint8
     assert out.shape == noisy.shape
     assert psnr(out, clean) > psnr(noisy, clean) + 6.0
-    first = denoise(
-        np.moveaxis(noisy, 2, 0), 20.0, channel_axis=0, n_atoms=48, n_steps=25, patch_size=6
-    )
+    first = denoise(np.moveaxis(noisy, 2, 0), 20.0, channel_axis=0, **kind)
     np.testing.assert_array_equal(np.moveaxis(first, 0, 2), out)
 
 
-def test_units_do_not_matter(grey):
-    _, noisy = grey
+def test_units_do_not_matter(gray):
+    _, noisy = gray
     one = denoise(noisy.astype(np.float64), 20.0, **QUICK)
     two = denoise(noisy.astype(np.float64) / 256, 20.0 / 256, **QUICK)
     assert one.dtype == np.float64
     np.testing.assert_allclose(256 * two, one, atol=1e-3)
 
 
-def test_threads_do_not_matter(grey):
-    _, noisy = grey
-    kind = {"n_atoms": 20, "n_steps": 3, "patch_size": 6, "joint": True}
+def test_threads_do_not_matter(gray):
+    _, noisy = gray
+    kind = {"n_atoms": 20, "max_steps": 3, "patch_size": 6, "joint": True, "random_state": 0}
     one, two = (denoise(noisy[:50, :60], 20.0, n_threads=n, **kind) for n in (1, 3))
     np.testing.assert_array_equal(one, two)
 
 
-def test_special_pictures(grey):
-    _, noisy = grey
+def test_special_pictures(gray):
+    _, noisy = gray
     np.testing.assert_array_equal(denoise(noisy, 0.0), noisy)
     flat = np.full((20, 20), 5, np.uint8)
     np.testing.assert_array_equal(denoise(flat, 3.0), flat)
     np.testing.assert_array_equal(denoise(flat), flat)
-    tiny = denoise(noisy[:4, :5], 20.0, n_atoms=4, n_steps=2)
+    tiny = denoise(noisy[:4, :5], 20.0, n_atoms=4, max_steps=2)
     assert tiny.shape == (4, 5)
-    strided = denoise(noisy[:41, :38], 20.0, stride=3, n_atoms=20, n_steps=3)
+    strided = denoise(noisy[:41, :38], 20.0, stride=3, n_atoms=20, max_steps=3)
     assert np.isfinite(strided).all()
 
 
-def test_given_atoms_are_used(grey):
-    _, noisy = grey
-    out = denoise(noisy, 20.0, dictionary=np.zeros((1, 64)), patch_size=8, blend=0.0)
-    means = naive.centred(naive.patches(noisy[:, :, None], (8, 8)), 1)[1].reshape(89, 113)
+def test_given_atoms_are_used(gray):
+    _, noisy = gray
+    out = denoise(noisy, 20.0, D=np.zeros((1, 64)), patch_size=8, blend=0.0)
+    means = naive.centered(naive.patches(noisy[:, :, None], (8, 8)), 1)[1].reshape(89, 113)
     assert out[50, 60] == pytest.approx(means[43:51, 53:61].mean(), rel=1e-4)
 
 
@@ -110,9 +109,9 @@ def test_given_atoms_are_used(grey):
     ("call", "message"),
     [
         (lambda x: denoise(x, -1.0), "sigma must be >= 0, got -1.0"),
-        (lambda x: denoise(np.zeros((9, 9, 3)), 1.0), "say channel_axis=-1"),
+        (lambda x: denoise(np.zeros((9, 9, 3)), 1.0), "pass channel_axis=-1"),
         (lambda x: denoise(np.zeros((9, 9)), 1.0, channel_axis=-1), "one of channels"),
-        (lambda x: denoise(x[:5, :5]), "too small to tell noise from content: give sigma"),
+        (lambda x: denoise(x[:5, :5]), "too small to tell noise from content: pass sigma"),
         (lambda x: denoise(x, 1.0, patch_size=200), "does not fit into image"),
         (lambda x: denoise(np.where(x > 0, x, np.nan) * np.nan, 1.0), "image contains NaN"),
         (lambda x: denoise(x.astype(int), 1.0), "unsigned integers or floats, got int64"),
@@ -120,13 +119,13 @@ def test_given_atoms_are_used(grey):
             lambda x: denoise(x, 1.0, stride=9, patch_size=8),
             "at most the side of a patch, 8, got 9",
         ),
-        (lambda x: denoise(x, 1.0, dictionary=np.ones((3, 5))), "dictionary has 5 features"),
+        (lambda x: denoise(x, 1.0, D=np.ones((3, 5))), "D has 5 features"),
         (lambda x: denoise(x, 1.0, n_atoms=0), "n_atoms must be >= 1"),
     ],
 )
-def test_bad_input(grey, call, message):
+def test_bad_input(gray, call, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        call(grey[1])
+        call(gray[1])
 
 
 @settings(deadline=None, max_examples=20)
@@ -134,17 +133,17 @@ def test_bad_input(grey, call, message):
     sides=st.tuples(st.integers(1, 8), st.integers(1, 8)),
     size=st.tuples(st.integers(1, 3), st.integers(1, 3)),
     channels=st.integers(1, 2),
-    step=st.integers(1, 5),
+    stride=st.integers(1, 5),
     reach=st.integers(0, 4),
     most=st.integers(1, 6),
     levels=st.sampled_from([1, 3, 1000]),
     seed=st.integers(0, 100),
 )
-def test_patches_that_look_alike(sides, size, channels, step, reach, most, levels, seed):
+def test_similar_patches(sides, size, channels, stride, reach, most, levels, seed):
     shape = (sides[0] + size[0] - 1, sides[1] + size[1] - 1, channels)
     guide = np.random.default_rng(seed).integers(0, levels, shape).astype(float)
-    found = groups_alike(Stack(guide[None], size), most, 2, step=step, reach=reach)
-    np.testing.assert_array_equal(found, naive.groups_alike(guide, size, most, step, reach))
+    found = similar_groups(PatchGrid(guide[None], size), most, 2, stride=stride, reach=reach)
+    np.testing.assert_array_equal(found, naive.similar_groups(guide, size, most, stride, reach))
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -152,10 +151,10 @@ def test_patches_over_each_other(channels):
     rng = np.random.default_rng(0)
     guide = naive.picture(17, 20)[:, :, None] * rng.random(channels)
     noisy = guide + rng.normal(0, 20, guide.shape)
-    stacks = [Stack(pixels[None], (4, 3)) for pixels in (noisy, guide)]
-    groups = groups_alike(stacks[1], 6, 1, step=3, reach=5)
+    grids = [PatchGrid(pixels[None], (4, 3)) for pixels in (noisy, guide)]
+    groups = similar_groups(grids[1], 6, 1, stride=3, reach=5)
     for sigma in (0.01, 20.0, 1e9):
-        out = code_over_each_other(*stacks, groups, sigma, 2).image()
+        out = code_over_each_other(*grids, groups, sigma, 2).image()
         expected = naive.over_each_other(noisy, guide, groups, (4, 3), sigma)
         np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
 
@@ -179,7 +178,7 @@ def test_a_stream_is_cleaned_as_it_comes(depth):
             taken.append(len(taken))
             yield frame
 
-    run = denoise_video(stream(), 20.0, depth=depth, n_atoms=48, steps_per_frame=3)
+    run = denoise_video(stream(), 20.0, depth=depth, n_atoms=48, steps_per_frame=3, random_state=0)
     first = next(run)
     assert len(taken) == depth
     out = [first, *run]
@@ -191,13 +190,13 @@ def test_a_stream_is_cleaned_as_it_comes(depth):
 def test_short_streams_and_dtypes():
     _, noisy = clip(2)
     frames = [np.clip(np.rint(x), 0, 255).astype(np.uint8) for x in noisy]
-    out = list(denoise_video(frames, n_atoms=16, steps_per_frame=1))
+    out = list(denoise_video(frames, n_atoms=16, steps_per_frame=1, random_state=0))
     assert [x.dtype for x in out] == [np.uint8] * 2
     assert list(denoise_video([])) == []
     black = [np.zeros((20, 20), np.uint8)] * 4
     np.testing.assert_array_equal(list(denoise_video(black, 5.0)), black)
     np.testing.assert_array_equal(list(denoise_video(frames, 0.0)), frames)
-    with pytest.raises(ValueError, match="all must have one shape"):
+    with pytest.raises(ValueError, match="all frames must have the same shape"):
         list(denoise_video([frames[0], frames[1][:30]], 5.0))
 
 
@@ -207,13 +206,13 @@ def test_the_dictionary_follows_the_stream():
     frames = [across + 0.05 * rng.standard_normal((60, 60)) for _ in range(6)]
     frames += [across.T + 0.05 * rng.standard_normal((60, 60)) for _ in range(12)]
     shares = {}
-    for forget in (0.3, 1.0):
-        learner = FrameLearner(6, 4, Lasso(0.3), forget=forget, steps_per_frame=1)
+    for retain in (0.3, 1.0):
+        learner = FrameLearner(6, 4, Lasso(0.3), retain=retain, steps_per_frame=1, random_state=0)
         for frame in frames:
             learner.partial_fit(frame)
         atoms = learner.D.reshape(-1, 6, 6)
         down, side = (np.ptp(atoms, axis=a).mean(axis=1) for a in (1, 2))
-        shares[forget] = np.mean(down > side)
+        shares[retain] = np.mean(down > side)
         assert learner.n_frames == 18
     assert shares[0.3] >= shares[1.0]
     assert shares[0.3] == 1.0
@@ -223,9 +222,9 @@ def test_frame_learner_bad_input():
     learner = FrameLearner(6, 4)
     with pytest.raises(ValueError, match="nothing has been learned yet"):
         learner.D  # noqa: B018
-    learner.partial_fit(np.zeros((20, 20)))  # nothing to see: passed over
+    learner.partial_fit(np.zeros((20, 20)))  # nothing to see: skipped
     assert learner.n_frames == 1
     with pytest.raises(ValueError, match="does not fit into frame"):
         learner.partial_fit(np.zeros((4, 20)))
-    with pytest.raises(ValueError, match=r"forget must be in \[0, 1\]"):
-        FrameLearner(6, 4, forget=1.5)
+    with pytest.raises(ValueError, match=r"retain must be in \[0, 1\]"):
+        FrameLearner(6, 4, retain=1.5)

@@ -22,9 +22,12 @@ def test_it_runs(path, tmp_path):
     picture = tmp_path / "picture.png"
     done = subprocess.run(
         [sys.executable, "-W", "error", str(path), str(picture)],
-        cwd=tmp_path, env=environment | {"MPLBACKEND": "agg"}, capture_output=True, text=True,
+        cwd=tmp_path,
+        env=environment | {"MPLBACKEND": "agg"},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout
     assert picture.stat().st_size > 0

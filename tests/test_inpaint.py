@@ -5,9 +5,16 @@ import numpy as np
 import pytest
 
 from smalto.image import inpaint
-from smalto.image.smooth import smooth_part, smoothed
+from smalto.image.smooth_part import fill_smoothly, smooth_part
 
-QUICK = {"patch_size": 8, "n_atoms": 32, "n_steps": 15, "n_rounds": 1, "stride": 2}
+QUICK = {
+    "patch_size": 8,
+    "n_atoms": 32,
+    "max_steps": 15,
+    "n_rounds": 1,
+    "stride": 2,
+    "random_state": 0,
+}
 
 
 def error(a, b, mask):
@@ -35,21 +42,19 @@ def test_lines_are_removed_and_the_rest_is_kept(photo):
     assert out.dtype == np.uint8
     np.testing.assert_array_equal(out[~mask], photo[~mask])
     assert error(out, photo, mask) < 8
-    first = inpaint(
-        np.moveaxis(damaged, 2, 0), np.moveaxis(np.repeat(mask[:, :, None], 3, 2), 2, 0),
-        channel_axis=0, **QUICK,
-    )  # fmt: skip
+    channels_first = np.moveaxis(damaged, 2, 0), np.repeat(mask[None], 3, 0)
+    first = inpaint(*channels_first, channel_axis=0, **QUICK)
     np.testing.assert_array_equal(np.moveaxis(first, 0, 2), out)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_random_pixels(photo, dtype):
-    grey = photo[:, :, 1].astype(dtype)
-    mask = np.random.default_rng(0).random(grey.shape) < 0.5
-    out = inpaint(np.where(mask, np.nan, grey).astype(dtype), mask, **QUICK)
+    gray = photo[:, :, 1].astype(dtype)
+    mask = np.random.default_rng(0).random(gray.shape) < 0.5
+    out = inpaint(np.where(mask, np.nan, gray).astype(dtype), mask, **QUICK)
     assert out.dtype == dtype
-    assert error(out, grey, mask) < 8
-    assert error(np.full_like(grey, grey[~mask].mean()), grey, mask) > 30
+    assert error(out, gray, mask) < 8
+    assert error(np.full_like(gray, gray[~mask].mean()), gray, mask) > 30
 
 
 def test_a_hole_larger_than_a_patch_is_filled_from_its_border():
@@ -63,18 +68,18 @@ def test_a_hole_larger_than_a_patch_is_filled_from_its_border():
 
 
 def test_threads_do_not_matter(photo):
-    grey = photo[:50, :60, 0]
-    mask = stripes(grey.shape)
-    one, two = (inpaint(grey, mask, n_threads=n, **QUICK) for n in (1, 3))
+    gray = photo[:50, :60, 0]
+    mask = stripes(gray.shape)
+    one, two = (inpaint(gray, mask, n_threads=n, **QUICK) for n in (1, 3))
     np.testing.assert_array_equal(one, two)
 
 
 def test_special_masks(photo):
-    grey = photo[:, :, 0]
-    none = np.zeros(grey.shape, bool)
-    same = inpaint(grey, none)
-    np.testing.assert_array_equal(same, grey)
-    assert same is not grey
+    gray = photo[:, :, 0]
+    none = np.zeros(gray.shape, bool)
+    same = inpaint(gray, none)
+    np.testing.assert_array_equal(same, gray)
+    assert same is not gray
     flat = np.full((30, 30), 9.0)
     mask = np.zeros(flat.shape, bool)
     mask[10:14, 10:14] = True
@@ -85,12 +90,12 @@ def test_special_masks(photo):
 
 
 def test_given_atoms(photo):
-    grey = photo[:, :, 0].astype(float)
-    mask = stripes(grey.shape)
+    gray = photo[:, :, 0].astype(float)
+    mask = stripes(gray.shape)
     D = np.random.default_rng(0).standard_normal((20, 64))
-    out = inpaint(grey, mask, dictionary=D, patch_size=8)
+    out = inpaint(gray, mask, D=D, patch_size=8)
     assert np.isfinite(out).all()
-    np.testing.assert_array_equal(out[~mask], grey[~mask])
+    np.testing.assert_array_equal(out[~mask], gray[~mask])
 
 
 @pytest.mark.parametrize(
@@ -102,14 +107,14 @@ def test_given_atoms(photo):
         (lambda x, m: inpaint(x[:6, :6], m[:6, :6]), "12 x 12 does not fit into image"),
         (lambda x, m: inpaint(np.where(m, x, np.nan), m), "image contains NaN"),
         (lambda x, m: inpaint(x, m, lam=-1.0), "lam must be >= 0"),
-        (lambda x, m: inpaint(x, m, patch_size=1, n_steps=1), "share no patch of 1 x 1"),
-        (lambda x, m: inpaint(x, m, dictionary=np.ones((2, 9))), "dictionary has 9 features"),
+        (lambda x, m: inpaint(x, m, patch_size=1, max_steps=1), "share no patch of 1 x 1"),
+        (lambda x, m: inpaint(x, m, D=np.ones((2, 9))), "D has 9 features"),
     ],
 )
 def test_bad_input(photo, call, message):
-    grey = photo[:, :, 0].astype(float)
+    gray = photo[:, :, 0].astype(float)
     with pytest.raises((ValueError, TypeError), match=message):
-        call(grey, stripes(grey.shape))
+        call(gray, stripes(gray.shape))
 
 
 def test_true_may_be_any_byte_but_zero(photo):
@@ -125,7 +130,7 @@ def test_true_may_be_any_byte_but_zero(photo):
 def test_least_curvature():
     rng = np.random.default_rng(0)
     pixels, mask = rng.random((9, 11, 2)), rng.random((9, 11)) < 0.4
-    out = smoothed(pixels, mask)
+    out = fill_smoothly(pixels, mask)
     np.testing.assert_array_equal(out[~mask], pixels[~mask])
     np.testing.assert_allclose(out, naive.least_curvature(pixels, mask), atol=2e-3)
 

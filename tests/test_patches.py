@@ -37,11 +37,11 @@ def test_rows_are_the_patches(kind, channels):
 
 @pytest.mark.parametrize("by_channel", [False, True])
 @pytest.mark.parametrize("normalize", [False, True])
-def test_centring_and_norms(by_channel, normalize):
+def test_centering_and_norms(by_channel, normalize):
     image = noise(8, 9, 3)
     source = PatchSource(image, 4, by_channel=by_channel, normalize=normalize, dtype=float)
     X, means = source.rows_and_means(np.arange(source.n_rows))
-    expected, their = naive.centred(naive.patches(image, (4, 4)), 3 if by_channel else 1)
+    expected, their = naive.centered(naive.patches(image, (4, 4)), 3 if by_channel else 1)
     if normalize:
         expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(X, expected, atol=1e-13)
@@ -54,7 +54,7 @@ def test_several_pictures_in_any_order():
     expected = np.vstack([naive.patches(image[:, :, None], (4, 4)) for image in images])
     numbers = np.random.default_rng(0).permutation(source.n_rows)
     np.testing.assert_array_equal(source.rows(numbers), expected[numbers])
-    for number, (picture, row, column) in zip(numbers, source.places(numbers), strict=True):
+    for number, (picture, row, column) in zip(numbers, source.positions(numbers), strict=True):
         patch = images[picture][row : row + 4, column : column + 4].ravel()
         np.testing.assert_array_equal(expected[number], patch)
 
@@ -63,7 +63,7 @@ def test_stacks_and_memory_maps_are_not_copied(tmp_path):
     frames = np.memmap(tmp_path / "v", np.uint8, "w+", shape=(4, 9, 10, 3))
     frames[:] = noise(4, 9, 10, 3, dtype=np.uint8)
     source = PatchSource(frames, 5, **WHOLE)
-    assert np.shares_memory(source._stacks[0].pixels, frames)
+    assert np.shares_memory(source._grids[0].pixels, frames)
     other = PatchSource(list(np.array(frames)), 5, **WHOLE)
     np.testing.assert_array_equal(all_rows(source), all_rows(other))
 
@@ -80,11 +80,11 @@ def test_damaged_and_constant_patches_are_left_out():
     np.testing.assert_array_equal(X, every[whole])
     source = PatchSource(image, 4, mask=mask, normalize=False, dtype=float)
     varied = every[whole & (np.ptp(every, axis=1) > 0)]
-    np.testing.assert_allclose(all_rows(source), naive.centred(varied, 1)[0], atol=1e-14)
+    np.testing.assert_allclose(all_rows(source), naive.centered(varied, 1)[0], atol=1e-14)
     assert len(varied) < whole.sum() < len(every)
 
 
-def test_contrast_is_that_of_pixels_from_their_mean_colour():
+def test_contrast_is_that_of_pixels_from_their_mean_color():
     image = noise(15, 16, 3) * np.linspace(0, 1, 16)[:, None]
     every = naive.patches(image, (5, 5))
     source = PatchSource(image, 5, min_contrast=0.1, dtype=float, **WHOLE)
@@ -96,9 +96,13 @@ def test_contrast_is_that_of_pixels_from_their_mean_colour():
 def test_patches_with_holes():
     image, mask = noise(10, 11, 3), np.random.default_rng(1).random((10, 11)) < 0.4
     source = PatchSource(
-        np.where(mask[:, :, None], np.inf, image), 4, mask=mask, min_known=0.5, normalize=False,
+        np.where(mask[:, :, None], np.inf, image),
+        4,
+        mask=mask,
+        min_known=0.5,
+        normalize=False,
         dtype=float,
-    )  # fmt: skip
+    )
     holes = naive.patches(np.repeat(mask[:, :, None], 3, axis=2), (4, 4))
     keep = holes.mean(axis=1) <= 0.5
     expected = np.where(holes, np.nan, naive.patches(image, (4, 4)))[keep]
@@ -151,7 +155,7 @@ def test_means_and_weights_in_averages():
     rows, columns, weights = rng.integers(5, size=7), rng.integers(6, size=7), rng.random(7) + 0.1
     Y = rng.random((7, 48))
     average = PatchAverage(image.shape, 4)
-    average.add(Y, rows, columns, weights=weights)
+    average.add(Y, rows, columns, patch_weights=weights)
     total, weight = naive.average(Y, rows, columns, weights, image.shape, (4, 4))
     covered = weight > 0
     np.testing.assert_allclose(average.weight, weight)
@@ -165,20 +169,20 @@ def test_means_and_weights_in_averages():
 
 
 def test_files_and_folders(tmp_path):
-    grey, rgb = noise(9, 10, dtype=np.uint8), noise(9, 10, 3, dtype=np.uint8)
+    gray, rgb = noise(9, 10, dtype=np.uint8), noise(9, 10, 3, dtype=np.uint8)
     wide = (noise(9, 10) * 60000).astype(np.uint16)
-    Image.fromarray(grey).save(tmp_path / "b.png")
-    Image.fromarray(grey + np.uint8(1)).save(tmp_path / "a.png")
+    Image.fromarray(gray).save(tmp_path / "b.png")
+    Image.fromarray(gray + np.uint8(1)).save(tmp_path / "a.png")
     (tmp_path / "notes.txt").write_text("no picture")
     source = PatchSource(tmp_path, 4, **WHOLE)
     np.testing.assert_array_equal(
-        all_rows(source), all_rows(PatchSource([grey + np.uint8(1), grey], 4, **WHOLE))
+        all_rows(source), all_rows(PatchSource([gray + np.uint8(1), gray], 4, **WHOLE))
     )
     Image.fromarray(rgb).save(tmp_path / "c.tif")
     Image.fromarray(wide).save(tmp_path / "w.png")
     np.testing.assert_array_equal(read_picture(tmp_path / "c.tif"), rgb)
     np.testing.assert_array_equal(read_picture(tmp_path / "w.png"), wide)
-    with pytest.raises(ValueError, match="some images are grey and some are RGB"):
+    with pytest.raises(ValueError, match="some images are gray and some are RGB"):
         PatchSource(tmp_path, 4)
 
 
@@ -187,7 +191,7 @@ def test_files_that_are_no_pictures(tmp_path, monkeypatch):
     Image.fromarray(noise(200, 200, 3, dtype=np.uint8)).save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"x\.png is damaged or cut short"):
+    with pytest.raises(ValueError, match=r"x\.png is damaged or truncated"):
         read_picture(path)
     path.write_text("renamed")
     with pytest.raises(ValueError, match="is not a picture that can be read"):
@@ -219,7 +223,7 @@ def test_files_that_are_no_pictures(tmp_path, monkeypatch):
         (lambda: PatchSource(noise(9, 9), 4, min_known=2), r"min_known must be in \[0, 1\]"),
         (lambda: PatchSource(noise(9, 9), 4, dtype=int), "float32 or float64"),
         (lambda: PatchSource(noise(9, 9, 5), 4), r"list\(images\)"),
-        (lambda: PatchSource(noise(9, 9), 4).rows(np.array([36])), "0 to 35, asked for was 36"),
+        (lambda: PatchSource(noise(9, 9), 4).rows(np.array([36])), "from 0 to 35, got 36"),
         (lambda: reconstruct(np.zeros((35, 16)), (9, 9), 4), "36 patches of 4 x 4, got 35"),
         (lambda: reconstruct(np.zeros((37, 16)), (9, 9), 4), r"block of shape \(37, 16\) after 0"),
         (lambda: reconstruct(np.zeros((36, 15)), (9, 9), 4), "rows of 16 numbers"),
@@ -235,10 +239,10 @@ def test_bad_input(call, message):
 def test_bad_corners_and_weights():
     average = PatchAverage((9, 9), 4)
     zeros = np.zeros(1, int)
-    with pytest.raises(ValueError, match="rows must lie between 0 and 5"):
+    with pytest.raises(ValueError, match="rows must be between 0 and 5"):
         average.add(np.zeros((1, 16)), zeros + 6, zeros)
-    with pytest.raises(ValueError, match="weights must be 1 numbers > 0"):
-        average.add(np.zeros((1, 16)), zeros, zeros, weights=np.zeros(1))
+    with pytest.raises(ValueError, match="patch_weights must be 1 numbers > 0"):
+        average.add(np.zeros((1, 16)), zeros, zeros, patch_weights=np.zeros(1))
 
 
 def test_pictures_are_not_written_to():

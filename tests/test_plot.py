@@ -61,7 +61,7 @@ def test_each_atom_is_stretched_over_its_own_range():
     np.testing.assert_array_equal(picture[gaps], 1.0)
 
 
-def test_colour_atoms_keep_their_channels():
+def test_color_atoms_keep_their_channels():
     D = np.zeros((1, 12))
     D[0, :3] = [2.0, 1.0, 0.0]  # the first pixel
     D[0, 9:] = [0.0, 0.5, -2.0]  # the last one
@@ -71,7 +71,7 @@ def test_colour_atoms_keep_their_channels():
     np.testing.assert_allclose(picture[1, 2], 0.5)
 
 
-def test_signed_colours():
+def test_signed_colors():
     D = np.array([[0.0, 0.5, 1.0, -0.5], [0.0, -2.0, -1.0, 1.0]])
     picture = mosaic(D, signed=True)
     white, red, blue = [1, 1, 1], [1, 0, 0], [0, 0, 1]
@@ -81,7 +81,7 @@ def test_signed_colours():
     np.testing.assert_allclose(picture[0], 0.75)  # the line around them is not white
 
 
-def test_constant_atoms_have_a_colour():
+def test_constant_atoms_have_a_color():
     np.testing.assert_array_equal(mosaic(np.zeros((1, 4)))[1:3, 1:3], 0.5)
     np.testing.assert_array_equal(mosaic(np.zeros((1, 4)), signed=True, gap=0), 1.0)
 
@@ -111,9 +111,17 @@ def test_patch_shape_lays_out_the_pixels():
 
 @pytest.mark.parametrize(
     ("k", "grid"),
-    [(1, (1, 1)), (2, (1, 2)), (7, (3, 3)), (49, (7, 7)), (256, (16, 16)), (512, (16, 32)),
-     (200, (10, 20)), (13, (4, 4))],
-)  # fmt: skip
+    [
+        (1, (1, 1)),
+        (2, (1, 2)),
+        (7, (3, 3)),
+        (13, (4, 4)),
+        (49, (7, 7)),
+        (200, (10, 20)),
+        (256, (16, 16)),
+        (512, (16, 32)),
+    ],
+)
 def test_the_grid_is_full_where_it_can_be_and_holds_all(k, grid):
     picture = mosaic(np.random.default_rng(1).normal(size=(k, 4)), gap=0)
     assert picture.shape[:2] == (2 * grid[0], 2 * grid[1])
@@ -245,7 +253,7 @@ def test_a_curve_can_be_written_without_a_display(tmp_path):
         (([],), r"got \[\]"),
         (([[]],), "none of the 0 records of history 0"),
         ((history(), "hours"), "got 'hours'"),
-        ((history(test=False),), "give learn\\(\\) a validation set"),
+        ((history(test=False),), "pass a validation set to learn\\(\\)"),
         (([history(), history(1)],), "none of the 1 records of history 1"),
         ((history(), "seconds", None, ["a", "b"]), "got 2 for 1"),
         ((history(), "seconds", None, None, "price"), "got 'price'"),
@@ -339,7 +347,7 @@ def test_before_and_after_enlarge_the_same_piece(shape):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((np.zeros((5, 5)), np.zeros((6, 5))), "one size"),
+        ((np.zeros((5, 5)), np.zeros((6, 5))), "the same size"),
         ((np.zeros(5), np.zeros(5)), "height, width"),
     ],
 )

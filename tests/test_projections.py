@@ -667,10 +667,8 @@ def test_feasible_where_spams_is_not():
     rng = np.random.default_rng(19)
     V = rng.standard_normal((50, 30))
     gamma1, gamma2 = 0.3, 0.5
-    theirs = spams.sparseProject(
-        np.asfortranarray(V.T), thrs=1.0, mode=5, lambda1=gamma1, lambda2=1.0, lambda3=gamma2,
-        pos=False,
-    ).T  # fmt: skip
+    weights = {"lambda1": gamma1, "lambda2": 1.0, "lambda3": gamma2}
+    theirs = spams.sparseProject(np.asfortranarray(V.T), thrs=1.0, mode=5, pos=False, **weights).T
     ours = project_fused_lasso_ball(V, gamma1, gamma2)
     violated = naive.left_side(theirs, gamma1, gamma2) > 1.0001
     assert violated.any()

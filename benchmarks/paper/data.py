@@ -73,7 +73,7 @@ class Data:
         """
         if name == "F":
             X = random_patches(
-                self.pictures.images, 16, n, random_state=0, colour=False, center=center
+                self.pictures.images, 16, n, random_state=0, as_gray=True, center=center
             )
             return X, (16, 16), f"{len(self.pictures)} {self.pictures.source} pictures"
         images, source = self._faces(name)

@@ -83,7 +83,7 @@ def restore(image: Array, mask: Array, atoms: int, epochs: int) -> Part:
     begin, used = time.perf_counter(), time.process_time()
     restored = inpaint(
         damaged, mask, channel_axis=-1, patch_size=SIDE, n_atoms=atoms,
-        n_steps=max(1, round(epochs * clean / PER_STEP)), callbacks=[watch], random_state=0,
+        max_steps=max(1, round(epochs * clean / PER_STEP)), callbacks=[watch], random_state=0,
     )  # fmt: skip
     return {
         "restored": restored, "seconds": time.perf_counter() - begin, "learning": learned,

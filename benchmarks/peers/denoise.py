@@ -47,7 +47,9 @@ NAMES = dict(
 
 def methods(options: argparse.Namespace) -> dict[str, Callable[[Array, float], Array]]:
     """Whatever is installed."""
-    few: dict[str, Any] = {"n_steps": 20, "n_atoms": 64} if options.quick else {}
+    few: dict[str, Any] = {"random_state": 0}
+    if options.quick:
+        few |= {"max_steps": 20, "n_atoms": 64}
     found: dict[str, Callable[[Array, float], Array]] = {
         "smalto": lambda y, s: denoise(y, s, n_threads=options.threads, **few),
         "smalto joint": lambda y, s: denoise(y, s, joint=True, n_threads=options.threads, **few),

@@ -39,9 +39,11 @@ def middle(array: Array, side: int) -> Array:
 
 def methods(options: argparse.Namespace) -> dict[str, Callable[[Array, Array], Array]]:
     """Whatever is installed."""
-    few: dict[str, Any] = {"n_steps": 20, "n_atoms": 64} if options.quick else {}
+    few: dict[str, Any] = {"random_state": 0}
+    if options.quick:
+        few |= {"max_steps": 20, "n_atoms": 64}
     if options.light:
-        few |= {"n_steps": 50, "n_rounds": 2, "n_atoms": 160}
+        few |= {"max_steps": 50, "n_rounds": 2, "n_atoms": 160}
     found: dict[str, Callable[[Array, Array], Array]] = {
         "smalto": lambda y, mask: inpaint(
             y, mask, channel_axis=2, stride=options.stride, n_threads=options.threads, **few

@@ -96,7 +96,7 @@ def load(name: str, quick: bool) -> tuple[Array, int]:
     if name == "F":
         n, size = (2000, 8) if quick else (100_000, 16)
         X = random_patches(
-            list(natural_images().images), size, n, random_state=0, colour=False, center=False
+            list(natural_images().images), size, n, random_state=0, as_gray=True, center=False
         )
         return X, 16 if quick else 64
     folder = Path(os.environ["SMALTO_DATA"])

@@ -63,7 +63,7 @@ def load(name: str, quick: bool) -> tuple[Array, str]:
     n, size = (2_000, 8) if quick else (100_000, 16)
     if name == "D":
         n, size = (600, 8) if quick else (2_429, 19)
-    patches = random_patches(images.images, size, n, random_state=0, colour=False, dtype=np.float32)
+    patches = random_patches(images.images, size, n, random_state=0, as_gray=True, dtype=np.float32)
     return patches, f"{size}x{size} patches out of {images.source} pictures"
 
 

@@ -123,7 +123,7 @@ def write_patches(path: Path, n: int) -> str:
 def _patches(n: int) -> Any:
     from smalto.datasets import random_patches, sample_photo
 
-    return random_patches(sample_photo(), 8, n, colour=False, random_state=0)
+    return random_patches(sample_photo(), 8, n, as_gray=True, random_state=0)
 
 
 def task_import() -> dict[str, Any]:

@@ -46,16 +46,16 @@ def clip(count: int, quick: bool) -> list[Array]:
 
 def methods(options: argparse.Namespace) -> dict[str, Callable[[list[Array], float], list[Array]]]:
     """Whatever is installed."""
-    few = {"n_steps": 20, "n_atoms": 64} if options.quick else {}
+    few = {"max_steps": 20, "n_atoms": 64} if options.quick else {}
     threads = options.threads
     found: dict[str, Callable[[list[Array], float], list[Array]]] = {
         f"denoise_video, depth {depth}": lambda frames, sigma, depth=depth: list(
-            denoise_video(frames, sigma, depth=depth, n_threads=threads)
+            denoise_video(frames, sigma, depth=depth, n_threads=threads, random_state=0)
         )
         for depth in DEPTHS
     }
     found["denoise, frame by frame"] = lambda frames, sigma: [
-        denoise(frame, sigma, n_threads=threads, **few) for frame in frames
+        denoise(frame, sigma, n_threads=threads, random_state=0, **few) for frame in frames
     ]
     if importable("skimage"):
         from skimage.restoration import denoise_nl_means

@@ -1,7 +1,7 @@
 """Pictures and patches to learn from, and the three natural-image settings of the paper.
 
-Pictures come from scikit-learn and scikit-image, which carry some inside their packages, or from
-the folder that the environment variable ``SMALTO_DATA`` names. Nothing is ever downloaded.
+Pictures come with scikit-learn and scikit-image, or from the folder named by the environment
+variable ``SMALTO_DATA``. Nothing is ever downloaded.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from smalto.checks import Array, check_integer, check_number
 from smalto.image import PatchSource, luminance, read_picture
-from smalto.image.patches import check_dtype
-from smalto.image.pictures import check_size
+from smalto.image.validation import check_dtype, check_patch_size
 
 __all__ = [
     "DATA_VARIABLE",
@@ -35,7 +34,7 @@ __all__ = [
 ]
 
 DATA_VARIABLE = "SMALTO_DATA"
-"""The environment variable that names the folder of the data sets."""
+"""The environment variable with the folder of the data sets."""
 
 _PHOTOS = ("flower", "china")
 _SKIMAGE_PHOTOS = ("astronaut.png", "chelsea.png", "coffee.png", "rocket.jpg")
@@ -43,7 +42,7 @@ _SKIMAGE_PHOTOS = ("astronaut.png", "chelsea.png", "coffee.png", "rocket.jpg")
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Pictures, their names, and where they come from.
+    """Pictures with their names and origin.
 
     Attributes
     ----------
@@ -52,7 +51,7 @@ class ImageSet:
     names : tuple of str
         The name of each picture.
     source : str
-        ``"voc2006"`` for PASCAL VOC'06, ``"packaged"`` for those inside installed packages.
+        ``"voc2006"`` for PASCAL VOC'06, ``"packaged"`` for pictures from installed packages.
     """
 
     images: tuple[Array, ...]
@@ -72,7 +71,7 @@ class PaperSetting:
     name : str
         ``"A"``, ``"B"`` or ``"C"``.
     train, test : ndarray of shape (n, m)
-        Centred patches of unit norm; no picture gives to both.
+        Centered patches of unit norm, from different pictures.
     patch_shape : tuple of int
         ``(8, 8)``, ``(12, 12, 3)`` or ``(16, 16)``.
     n_atoms : int
@@ -80,7 +79,7 @@ class PaperSetting:
     lam : float
         The paper's penalty, 1.2/sqrt(m).
     source : str
-        Where the pictures come from, as in `ImageSet`.
+        Origin of the pictures, as in `ImageSet`.
     """
 
     name: str
@@ -110,7 +109,7 @@ def sample_photo(name: Literal["flower", "china"] = "flower") -> Array:
     Returns
     -------
     ndarray of shape (427, 640, 3), uint8
-        The RGB picture; the caller may write to it.
+        The RGB picture, writable.
     """
     if name not in _PHOTOS:
         message = f'name must be "flower" or "china", got {name!r}'
@@ -126,41 +125,39 @@ def random_patches(
     n: int,
     *,
     random_state: int | np.random.Generator | None = None,
-    colour: bool | None = None,
+    as_gray: bool = False,
     center: bool = True,
     normalize: bool = True,
     min_contrast: float = 0.0,
     dtype: DTypeLike = np.float32,
 ) -> Array:
-    """Draw patches from pictures, every place of every picture being equally likely.
+    """Draw patches uniformly from all positions in pictures.
 
-    A patch x becomes x - mean(x) and then x / norm(x). One that has no direction (it is constant,
-    or with ``center=False`` zero) is dropped and another one drawn in its stead, and so is one
-    with too little contrast.
+    A patch x is centered to ``x - mean(x)`` and scaled to ``x / norm(x)``. Constant patches (zero
+    ones with ``center=False``) and those of too little contrast are replaced by other draws.
 
     Parameters
     ----------
     images : array-like or sequence of array-like
-        One picture or several, of any sizes: (height, width) or (height, width, 3). Unsigned
-        integers are divided by the largest value of their type; floats are kept as they are.
+        One or several pictures of any size: (height, width) or (height, width, 3). Unsigned
+        integers are divided by the largest value of their type; floats are used as they are.
     patch_size : int or (int, int)
         Height and width of a patch.
     n : int
-        How many patches. Places are drawn independently: with many patches from a small picture
-        some come twice.
-    random_state : int, numpy.random.Generator or None
-        Seed, or source of randomness.
-    colour : bool, optional
-        True keeps three channels, False takes the luminance; by default, whatever the pictures
-        have (all the same).
-    center : bool
+        Number of patches. Draws are independent, so a patch may be drawn twice.
+    random_state : int, numpy.random.Generator or None, default None
+        Seed or random number generator.
+    as_gray : bool, default False
+        Convert color pictures to their luminance. By default pictures keep their channels, and all
+        of them must be gray or all RGB.
+    center : bool, default True
         Subtract the mean over all pixels and channels of the patch.
-    normalize : bool
+    normalize : bool, default True
         Divide by the norm.
-    min_contrast : float
-        The least root mean square by which the pixels of a patch differ from its mean colour. Sky
-        and blurred backgrounds of photographs are below 0.03, and unit norm blows up their noise.
-    dtype : dtype
+    min_contrast : float, default 0
+        The smallest root mean square difference of the pixels of a patch from its mean color. Sky
+        and blurred backgrounds of photographs are below 0.03; normalization amplifies their noise.
+    dtype : dtype, default float32
         float32 or float64.
 
     Returns
@@ -168,16 +165,21 @@ def random_patches(
     ndarray of shape (n, height * width) or (n, height * width * 3)
         One patch per row: its pixels row by row, the channels of a pixel side by side.
     """
-    size = check_size(patch_size)
+    size = check_patch_size(patch_size)
     n = check_integer("n", n)
     out_dtype = check_dtype(dtype)
     min_contrast = check_number("min_contrast", min_contrast, low=0.0)
     source = PatchSource(
-        images, size, colour=colour, center=center, normalize=normalize, skip_constant=False,
+        images,
+        size,
+        as_gray=as_gray,
+        center=center,
+        normalize=normalize,
+        skip_constant=False,
         dtype=out_dtype,
-    )  # fmt: skip
+    )
     rng = np.random.default_rng(random_state)
-    places = np.empty(n, dtype=np.int64)
+    numbers = np.empty(n, dtype=np.int64)
     todo = np.arange(n)
     draws, budget = 0, 100 * n + 10_000
     while todo.size:
@@ -186,36 +188,36 @@ def random_patches(
             if min_contrast > 0.0:
                 what += f" or of a contrast below {min_contrast:g}"
             message = (
-                f"images must hold patches that are not {what}: "
-                f"of {draws} drawn only {n - todo.size} were not, and n is {n}"
+                f"images must have patches that are not {what}: "
+                f"only {n - todo.size} of {draws} draws were usable, and n is {n}"
             )
             raise ValueError(message)
-        places[todo] = rng.integers(source.n_rows, size=todo.size)
+        numbers[todo] = rng.integers(source.n_rows, size=todo.size)
         draws += todo.size
-        todo = todo[source.is_dull(places[todo], min_contrast)]
-    return source.rows(places)
+        todo = todo[source.is_dull(numbers[todo], min_contrast)]
+    return source.rows(numbers)
 
 
 def voc2006(folder: str | os.PathLike[str] | None = None) -> ImageSet:
-    """Read the pictures of PASCAL VOC'06, which the paper's experiments take patches from.
+    """Read the pictures of PASCAL VOC'06, from which the paper's experiments draw patches.
 
     Parameters
     ----------
     folder : path, optional
-        Holds ``natural/voc2006/*.png``. By default, what the environment variable ``SMALTO_DATA``
-        names.
+        A folder with ``natural/voc2006/*.png``. By default the value of the environment variable
+        ``SMALTO_DATA``.
 
     Returns
     -------
     ImageSet
-        In the order of their names.
+        Sorted by name.
     """
     if folder is None:
         folder = os.environ.get(DATA_VARIABLE)
         if not folder:
             message = (
-                f"the environment variable {DATA_VARIABLE} is not set: it names the folder that "
-                "holds natural/voc2006/*.png, pictures of the PASCAL VOC 2006 challenge"
+                f"the environment variable {DATA_VARIABLE} is not set: set it to the folder with "
+                "natural/voc2006/*.png, pictures of the PASCAL VOC 2006 challenge"
             )
             raise FileNotFoundError(message)
     place = Path(folder) / "natural" / "voc2006"
@@ -227,14 +229,14 @@ def voc2006(folder: str | os.PathLike[str] | None = None) -> ImageSet:
 
 
 def natural_images() -> ImageSet:
-    """Return natural pictures: those of VOC'06 if they are here, else some out of packages.
+    """Return natural pictures: those of VOC'06 if available, else some from installed packages.
 
     Returns
     -------
     ImageSet
-        `voc2006` when the environment variable ``SMALTO_DATA`` is set. Without it
-        (``source="packaged"``) scikit-learn's two photographs and, where scikit-image is
-        installed, the four colour photographs inside it.
+        `voc2006` if the environment variable ``SMALTO_DATA`` is set. Otherwise
+        (``source="packaged"``) scikit-learn's two photographs and, if scikit-image is installed,
+        its four color photographs.
     """
     if os.environ.get(DATA_VARIABLE):
         return voc2006()
@@ -251,7 +253,7 @@ def paper_setting(
     n_train: int = 100_000,
     n_test: int = 25_000,
     *,
-    random_state: int | np.random.Generator | None = 0,
+    random_state: int | np.random.Generator | None = None,
     dtype: DTypeLike = np.float32,
     images: ImageSet | None = None,
 ) -> PaperSetting:
@@ -260,26 +262,27 @@ def paper_setting(
     ======  ============  ====  =====
     name    patches       m     k
     ======  ============  ====  =====
-    A       8 x 8, grey   64    256
+    A       8 x 8 gray    64    256
     B       12 x 12 RGB   432   512
-    C       16 x 16 grey  256   1024
+    C       16 x 16 gray  256   1024
     ======  ============  ====  =====
 
-    Patches are centred and of unit norm, and lam is 1.2/sqrt(m). The paper has 10**6 patches to
-    train on and 2.5 * 10**5 for the test.
+    Patches are centered and of unit norm, and lam is 1.2/sqrt(m). The paper uses 10**6 patches for
+    training and 2.5 * 10**5 for the test.
 
     Parameters
     ----------
     name : {"A", "B", "C"}
-        Which one.
+        The setting.
     n_train, n_test : int
-        How many patches of each kind. Every fifth picture, from the first on, is for the test.
-    random_state : int, numpy.random.Generator or None
-        Seed, or source of randomness. Which pictures are for the test does not depend on it.
-    dtype : dtype
+        Number of patches for training and for the test. Every fifth picture, starting with the
+        first, is for the test.
+    random_state : int, numpy.random.Generator or None, default None
+        Seed or random number generator. It does not affect which pictures are for the test.
+    dtype : dtype, default float32
         float32 or float64.
     images : ImageSet, optional
-        The pictures, at least two; by default `natural_images`.
+        At least two RGB pictures; by default `natural_images`.
 
     Returns
     -------
@@ -291,37 +294,45 @@ def paper_setting(
     if images is None:
         images = natural_images()
     if len(images) < 2:
-        message = f"train and test take two pictures or more, got {len(images)}"
+        message = f"images must have at least two pictures, one for the test, got {len(images)}"
         raise ValueError(message)
     n_train, n_test = check_integer("n_train", n_train), check_integer("n_test", n_test)
     shape, n_atoms = _SETTINGS[name]
     rng = np.random.default_rng(random_state)
-    groups = (
-        ([picture for i, picture in enumerate(images.images) if i % 5], n_train),
-        (list(images.images[::5]), n_test),
-    )
-    train, test = (
-        random_patches(
+    if len(shape) == 3:
+        _check_rgb(images)
+
+    def draw(pictures: Sequence[Array], n: int) -> Array:
+        return random_patches(
             pictures,
             (shape[0], shape[1]),
             n,
             random_state=rng,
-            colour=len(shape) == 3,
+            as_gray=len(shape) == 2,
             dtype=dtype,
         )
-        for pictures, n in groups
-    )
+
+    train = draw([picture for i, picture in enumerate(images.images) if i % 5], n_train)
+    test = draw(images.images[::5], n_test)
     lam = 1.2 / math.sqrt(math.prod(shape))
     return PaperSetting(name, train, test, shape, n_atoms, lam, images.source)
 
 
+def _check_rgb(images: ImageSet) -> None:
+    for number, picture in enumerate(images.images):
+        if np.ndim(picture) != 3:
+            message = f"setting B needs RGB pictures, but images.images[{number}] is gray"
+            raise ValueError(message)
+
+
 def _rgb(path: Path) -> Array:
+    """Read a picture; repeat the channel of a gray one."""
     pixels = read_picture(path)
     return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
 
 
 def _skimage_photos() -> list[Path]:
-    """Find the colour photographs in scikit-image's package without importing it."""
+    """Find the color photographs of scikit-image without importing it."""
     spec = importlib.util.find_spec("skimage")
     if spec is None or spec.origin is None:
         return []

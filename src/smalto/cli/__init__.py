@@ -1,4 +1,4 @@
-"""The command ``smalto``: one file per command, and `common.py` for what they share."""
+"""The command ``smalto``: one file per command in `commands/`, their helpers beside it."""
 
 from __future__ import annotations
 

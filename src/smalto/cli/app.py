@@ -1,4 +1,4 @@
-"""The command line as a whole: which commands there are."""
+"""The command-line application and its list of commands."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from smalto import __version__
-from smalto.cli.common import show_warnings
-from smalto.cli.demo import demo
-from smalto.cli.encode import encode
-from smalto.cli.learn import learn
-from smalto.cli.restore import denoise, inpaint
-from smalto.cli.show import info, show
+from smalto.cli.commands.demo import demo
+from smalto.cli.commands.denoise import denoise
+from smalto.cli.commands.encode import encode
+from smalto.cli.commands.info import info
+from smalto.cli.commands.inpaint import inpaint
+from smalto.cli.commands.learn import learn
+from smalto.cli.commands.show import show
+from smalto.cli.errors import show_warnings
 
 app = typer.Typer(
     add_completion=False,
@@ -20,17 +22,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help=(
-        "Learn the atoms of which data can be composed, a few at a time.\n\n"
-        "Begin with: smalto demo. Then learn a dictionary from pictures or tables (smalto learn), "
-        "look at it (smalto show, smalto info), code data with it (smalto encode), or let it mend "
-        "pictures (smalto denoise, smalto inpaint). Each command explains itself: smalto learn "
-        "--help."
+        "Dictionary learning: find atoms such that every sample is a combination of a few.\n\n"
+        "Start with 'smalto demo'. Learn a dictionary from pictures or a table with 'smalto learn', "
+        "look at it with 'smalto show' and 'smalto info', code data with 'smalto encode', restore "
+        "pictures with 'smalto denoise' and 'smalto inpaint'. For the options of a command: "
+        "'smalto learn --help'."
     ),
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"smalto {__version__}")
         raise typer.Exit
 
@@ -52,6 +54,6 @@ for command in (demo, learn, encode, show, info, denoise, inpaint):
 
 
 def main() -> None:
-    """Run the command."""
+    """Run the command line."""
     show_warnings()
     app(prog_name="smalto")

@@ -1,12 +1,13 @@
-"""Pictures: their patches as samples, and what dictionaries do for them."""
+"""Dictionaries for pictures: patches as samples, denoising, inpainting and video."""
 
-from smalto.image.damage import text_mask
+from smalto.image.averaging import PatchAverage, reconstruct
 from smalto.image.denoise import denoise
 from smalto.image.inpaint import inpaint
+from smalto.image.luminance import luminance
 from smalto.image.noise import estimate_noise
-from smalto.image.overlap import PatchAverage, reconstruct
-from smalto.image.patches import PatchSource
-from smalto.image.pictures import luminance, read_picture
+from smalto.image.patch_source import PatchSource
+from smalto.image.reading import read_picture
+from smalto.image.text_mask import text_mask
 from smalto.image.video import FrameLearner, denoise_video
 
 __all__ = [

@@ -9,29 +9,30 @@ import numpy as np
 
 from smalto.checks import Array, as_dictionary, check_integer, check_number
 from smalto.coders import OMP, ErrorBound, JointOMP
-from smalto.image.coding import average_of_codes
-from smalto.image.frames import as_frame
-from smalto.image.joint import code_over_each_other, groups_alike, share_atoms
+from smalto.image.averaging import PatchAverage
 from smalto.image.noise import estimate_noise
-from smalto.image.overlap import PatchAverage
-from smalto.image.patches import NoPatchError, PatchSource
-from smalto.image.pictures import check_fits, check_size, check_stride
-from smalto.image.stack import Stack
+from smalto.image.patch_coding import average_of_codes
+from smalto.image.patch_grid import PatchGrid
+from smalto.image.patch_source import NoPatchError, PatchSource
+from smalto.image.picture import as_picture
+from smalto.image.similar_patches import (
+    code_over_each_other,
+    code_over_shared_atoms,
+    similar_groups,
+)
+from smalto.image.validation import check_fits, check_patch_size, check_stride
 from smalto.learners import Online
 from smalto.learning import learn
 from smalto.learning.callbacks.base import CallbackLike
 from smalto.threads import resolve_threads
 
-N_ATOMS = 512
-N_STEPS = 300
-BATCH = 1024
-BLEND = 0.01
-SLACK = 1.1  # standard deviations by which the energy of a residual may exceed that of noise
-JOINT_SLACK = 0.2  # the same for the mean of a group, which varies less
-SHARING = 16  # patches that share their atoms
-JOINT_SIDE = 8  # of the patches that are coded over one another
-JOINT_GROUP = 32  # how many of them
-JOINT_PASSES = 2
+_BATCH = 1024  # patches per learning step
+_SLACK = 1.1  # standard deviations by which the energy of a residual may exceed that of noise
+_JOINT_SLACK = 0.2  # the same for the mean over a group, which varies less
+_SHARING = 16  # patches per group that share their atoms
+_JOINT_SIDE = 8  # of the patches that are coded over one another
+_JOINT_GROUP = 32  # of them per group
+_JOINT_PASSES = 2
 
 
 def denoise(
@@ -39,67 +40,65 @@ def denoise(
     sigma: float | None = None,
     *,
     channel_axis: int | None = None,
-    dictionary: Any = None,
+    D: Any = None,
     patch_size: int | tuple[int, int] | None = None,
-    n_atoms: int = N_ATOMS,
-    n_steps: int = N_STEPS,
+    n_atoms: int = 512,
+    max_steps: int = 300,
     gain: float | None = None,
-    blend: float = BLEND,
+    blend: float = 0.01,
     stride: int = 1,
     joint: bool = False,
     callbacks: Iterable[CallbackLike] = (),
     n_threads: int | None = None,
-    random_state: Any = 0,
+    random_state: Any = None,
 ) -> Array:
     """Remove white Gaussian noise from a picture.
 
-    Every patch x of the picture, its mean taken away, is coded as ``min_α ‖α‖₀ s.t.
-    ‖x − αD‖² ≤ m (gain σ)²`` (greedily, by `OMP`) over a dictionary D learned from the noisy
-    patches themselves (with `ErrorBound`, the ℓ1 form of the problem). A pixel of the result is
-    the mean of all patches αD that cover it, and of the noisy pixel with a small weight.
+    Every patch x of the picture is centered and coded greedily (`OMP`) as ``min_α ‖α‖₀ s.t.
+    ‖x − αD‖² ≤ m (gain σ)²``. The dictionary D is learned from the noisy patches themselves, with
+    the ℓ1 form of the problem (`ErrorBound`). Each pixel of the result is the mean of the patches
+    αD that cover it and, with a small weight, of the noisy pixel.
 
     Parameters
     ----------
-    image : array (height, width), or with an axis of channels
+    image : array (height, width), or with a channel axis
         Unsigned integers or floats.
     sigma : float, optional
-        The standard deviation of the noise, in the units of the picture (of 0 to 255 where it is
-        of uint8). By default what `estimate_noise` says.
+        Standard deviation of the noise in the units of the picture (0 to 255 for uint8). Estimated
+        by `estimate_noise` by default.
     channel_axis : int, optional
-        The axis of the channels; None for a grey picture.
-    dictionary : array (k, m), optional
-        Atoms to use as they are, nothing is learned.
+        The axis of the channels; None for a gray picture.
+    D : array (k, m), optional
+        Dictionary to use. By default it is learned from the picture.
     patch_size : int or (int, int), optional
-        Height and width of a patch. By default 8 to 16, more where there is more noise; in
-        colour 6 to 8.
+        Height and width of a patch. By default 8 to 16 for gray and 6 to 10 for color pictures,
+        larger the more noise there is.
     n_atoms : int, default 512
-        How many atoms are learned.
-    n_steps : int, default 300
-        How many steps of 1 024 patches learning takes.
+        Number of atoms to learn.
+    max_steps : int, default 300
+        Maximum number of learning steps, of 1024 patches each.
     gain : float, optional
-        How much larger than the noise a residual may be. The energy of noise in a patch of m
-        values varies, with standard deviation sqrt(2/m); by default it may be 1.1 of those
-        above its mean.
+        Root mean square of the residuals, in units of σ. By default the energy of a residual is
+        1.1 standard deviations above the mean energy of noise: ``gain² = 1 + 1.1 sqrt(2/m)``.
     blend : float, default 0.01
-        The weight of the noisy pixel, as a share of that of all the patches that cover it.
+        Weight of the noisy pixel relative to that of all the patches that cover it.
     stride : int, default 1
-        Code only every so many patches in both directions: faster, somewhat worse.
+        Code only every ``stride``-th patch in both directions: faster, but less accurate.
     joint : bool, default False
-        Afterwards, code patches that look alike in the result together: those of a group with
-        the same atoms (`JointOMP`), then over one another, each noisy patch as a combination of
-        the cleaned ones of its group, with a ridge penalty that makes it Wiener's filter. Some
-        tenths of a decibel better, and slower.
+        Refine the result by coding similar patches together: first each group over common atoms
+        (`JointOMP`), then each noisy patch over the cleaned patches of its group with a ridge
+        penalty, a Wiener filter. Gains some tenths of a decibel, and is slower.
     callbacks : iterable of callables
-        Called after every step of learning, see `learn`.
+        Called after every learning step, see `learn`.
     n_threads : int, optional
-        Threads to use; every available core by default. The result does not depend on it.
-    random_state : int, Generator or RandomState, default 0
-        Decides which patches are learned from.
+        Number of threads; all available cores by default. It does not affect the result.
+    random_state : int, Generator, RandomState or None, default None
+        Seed for the choice of training patches. Pass an integer for reproducible results.
 
     Returns
     -------
     array
-        The picture without noise, in the shape and dtype of ``image``; integers are rounded.
+        The denoised picture, with the shape and dtype of ``image``; integers are rounded.
 
     References
     ----------
@@ -118,115 +117,116 @@ def denoise(
     >>> from smalto.image import denoise
     >>> clean = np.kron(np.eye(4), np.ones((16, 16)))
     >>> noisy = clean + np.random.default_rng(0).normal(0.0, 0.1, clean.shape)
-    >>> restored = denoise(noisy, 0.1, n_atoms=32, n_steps=30)
+    >>> restored = denoise(noisy, 0.1, n_atoms=32, max_steps=30, random_state=0)
     >>> bool(np.std(restored - clean) < 0.06)
     True
     """
     threads = resolve_threads(n_threads)
-    frame = as_frame(image, channel_axis)
+    picture = as_picture(image, channel_axis)
+    n_atoms = check_integer("n_atoms", n_atoms)
+    max_steps = check_integer("max_steps", max_steps, low=0)
     blend = check_number("blend", blend, low=0.0)
     if sigma is None:
         sigma = estimate_noise(image, channel_axis=channel_axis)
     sigma = check_number("sigma", sigma, low=0.0)
-    size = _default_size(frame.pixels, sigma) if patch_size is None else check_size(patch_size)
-    check_fits(size, frame.pixels.shape, "image")
+    if patch_size is None:
+        size = _default_patch_size(picture.pixels, sigma)
+    else:
+        size = check_patch_size(patch_size)
+    check_fits(size, picture.pixels.shape, "image")
     stride = check_stride(stride, size)
-    stack = Stack(frame.pixels[None], size)
-    m = size[0] * size[1] * stack.channels
+    grid = PatchGrid(picture.pixels[None], size)
+    m = grid.n_features
     gain = default_gain(m) if gain is None else check_number("gain", gain, low=0.0)
-    D = None
-    if dictionary is not None:
-        D = as_dictionary(dictionary, m, frame.pixels.dtype, name="dictionary")
+    if D is not None:
+        D = as_dictionary(D, m, picture.pixels.dtype)
     if sigma == 0.0:
-        return frame.like(frame.pixels)
+        return picture.convert_back(picture.pixels)
     if D is None:
-        D = learn_atoms(
-            stack, gain * sigma, check_integer("n_atoms", n_atoms),
-            check_integer("n_steps", n_steps, low=0), callbacks, threads, random_state,
-        )  # fmt: skip
-    clean = clean_frame(stack, D, gain * sigma, blend, stride, threads)
+        D = _learn_dictionary(
+            grid, gain * sigma, n_atoms, max_steps, callbacks, threads, random_state
+        )
+    average = average_over(D, grid, gain * sigma, stride, threads)
+    clean = average.image(picture.pixels, blend * average.weight)
     if joint:
-        clean = clean_jointly(stack, D, sigma, blend, clean, threads)
-    return frame.like(clean)
+        average = _average_of_groups(D, grid, clean, sigma, threads)
+        clean = average.image(picture.pixels, blend * average.weight)
+    return picture.convert_back(clean)
 
 
 def default_gain(m: int) -> float:
-    """How much larger than the noise the residual of a patch of m values may be."""
-    return _allowed(m, SLACK)
+    """Allowed root mean square, in units of σ, of the residual of a patch of m values."""
+    return _rms_of_noise(m, _SLACK)
 
 
-def _allowed(m: int, slack: float) -> float:
-    """The root mean square, in units of σ, of noise of energy ``slack`` deviations above its mean."""
+def _rms_of_noise(m: int, slack: float) -> float:
+    """Root mean square, in units of σ, of noise ``slack`` standard deviations above its mean energy."""
     return float(np.sqrt(1.0 + slack * np.sqrt(2.0 / m)))
 
 
-def learn_atoms(
-    stack: Stack,
-    error: float,
-    n_atoms: int,
-    n_steps: int,
-    callbacks: Iterable[CallbackLike],
-    n_threads: int,
-    random_state: Any,
-) -> Array:
-    """A dictionary in which patches have sparse codes with this error (root mean square)."""
-    m = stack.size[0] * stack.size[1] * stack.channels
-    try:
-        # Patches with a smaller contrast have the zero code whatever the dictionary.
-        source = PatchSource.of_stack(stack, error, by_channel=True, n_threads=n_threads)
-    except NoPatchError:
-        return np.zeros((1, m), stack.pixels.dtype)
-    result = learn(
-        source, min(n_atoms, source.n_rows), ErrorBound(m * error**2),
-        learner=Online(batch_size=BATCH), max_steps=n_steps, callbacks=callbacks,
-        n_threads=n_threads, random_state=random_state,
-    )  # fmt: skip
-    return result.D
-
-
-def clean_frame(
-    stack: Stack, D: Array, error: float, blend: float, stride: int, n_threads: int
-) -> Array:
-    """The pixels that codes with this error (root mean square) say, a little blended with noise."""
-    average = clean_average(stack, D, error, stride, n_threads)
-    return average.image(stack.pixels[0], blend * average.weight)
-
-
-def clean_average(
-    stack: Stack, D: Array, error: float, stride: int, n_threads: int
-) -> PatchAverage:
-    """The mean of the patches that codes with this error (root mean square) make."""
-    k, m = D.shape
-    coder = OMP(max_nonzeros=min(k, max(m // 2, 1)), eps=m * error**2)
-    return average_of_codes(stack, D, coder, stride=stride, n_threads=n_threads)
-
-
-def clean_jointly(
-    stack: Stack, D: Array, sigma: float, blend: float, guide: Array, n_threads: int
-) -> Array:
-    """The pixels that joint codes of patches say which look alike in the guide."""
-    k, m = D.shape
-    error = m * _allowed(m, JOINT_SLACK) ** 2 * sigma**2
-    coder = JointOMP(max_nonzeros=min(k, max(m // 2, 1)), eps=error)
-    groups = groups_alike(_like(stack, guide, stack.size), SHARING, n_threads)
-    average = share_atoms(stack, groups, D, coder, n_threads)
-    size = min(JOINT_SIDE, stack.pixels.shape[1]), min(JOINT_SIDE, stack.pixels.shape[2])
-    noisy = Stack(stack.pixels, size)
-    for _ in range(JOINT_PASSES):
-        picture = _like(stack, average.image(), size)
-        groups = groups_alike(picture, JOINT_GROUP, n_threads)
-        average = code_over_each_other(noisy, picture, groups, sigma, n_threads)
-    return average.image(stack.pixels[0], blend * average.weight)
-
-
-def _like(stack: Stack, pixels: Array, size: tuple[int, int]) -> Stack:
-    return Stack(np.ascontiguousarray(pixels, stack.pixels.dtype)[None], size)
-
-
-def _default_size(pixels: Array, sigma: float) -> tuple[int, int]:
-    """The larger the noise is against the content of a picture, the larger patches."""
+def _default_patch_size(pixels: Array, sigma: float) -> tuple[int, int]:
+    """Larger patches for more noise relative to the content of the picture."""
     content = np.sqrt(max(float(np.var(pixels, axis=(0, 1)).mean()) - sigma**2, 0.0))
     ratio = sigma / content if content > 0 else np.inf
     sides = (8, 10, 12, 16) if pixels.shape[2] == 1 else (6, 7, 8, 10)
     side = sides[int(np.searchsorted((0.2, 0.4, 0.75), ratio))]
     return min(side, pixels.shape[0]), min(side, pixels.shape[1])
+
+
+def _learn_dictionary(
+    grid: PatchGrid,
+    error: float,
+    n_atoms: int,
+    max_steps: int,
+    callbacks: Iterable[CallbackLike],
+    n_threads: int,
+    random_state: Any,
+) -> Array:
+    """Learn a dictionary for codes with this root mean square error."""
+    try:
+        # Patches of a lower contrast have the code zero over any dictionary.
+        source = PatchSource.of_grid(grid, min_contrast=error, n_threads=n_threads)
+    except NoPatchError:
+        return np.zeros((1, grid.n_features), grid.pixels.dtype)
+    return learn(
+        source,
+        min(n_atoms, source.n_rows),
+        ErrorBound(grid.n_features * error**2),
+        learner=Online(batch_size=_BATCH),
+        max_steps=max_steps,
+        callbacks=callbacks,
+        n_threads=n_threads,
+        random_state=random_state,
+    ).D
+
+
+def average_over(
+    D: Array, grid: PatchGrid, error: float, stride: int, n_threads: int
+) -> PatchAverage:
+    """Average of the patches αD for codes α with this root mean square error."""
+    k, m = D.shape
+    coder = OMP(max_nonzeros=min(k, max(m // 2, 1)), eps=m * error**2)
+    return average_of_codes(grid, D, coder, stride=stride, n_threads=n_threads)
+
+
+def _average_of_groups(
+    D: Array, grid: PatchGrid, guide: Array, sigma: float, n_threads: int
+) -> PatchAverage:
+    """Average of jointly coded groups of patches that are similar in the guide."""
+    k, m = D.shape
+    error = m * _rms_of_noise(m, _JOINT_SLACK) ** 2 * sigma**2
+    coder = JointOMP(max_nonzeros=min(k, max(m // 2, 1)), eps=error)
+    groups = similar_groups(_grid_of(guide, grid, grid.size), _SHARING, n_threads)
+    average = code_over_shared_atoms(grid, groups, D, coder, n_threads)
+    size = min(_JOINT_SIDE, grid.pixels.shape[1]), min(_JOINT_SIDE, grid.pixels.shape[2])
+    noisy = PatchGrid(grid.pixels, size)
+    for _ in range(_JOINT_PASSES):
+        cleaned = _grid_of(average.image(), grid, size)
+        groups = similar_groups(cleaned, _JOINT_GROUP, n_threads)
+        average = code_over_each_other(noisy, cleaned, groups, sigma, n_threads)
+    return average
+
+
+def _grid_of(pixels: Array, like: PatchGrid, size: tuple[int, int]) -> PatchGrid:
+    """A grid of these pixels, in the dtype of another one."""
+    return PatchGrid(np.ascontiguousarray(pixels, like.pixels.dtype)[None], size)

@@ -1,4 +1,4 @@
-"""How strong the noise of a picture is, from the picture alone."""
+"""Estimation of the noise level of a picture."""
 
 from __future__ import annotations
 
@@ -7,38 +7,36 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
-from smalto.image.frames import as_frame
-from smalto.image.stack import Stack
-from smalto.kernels.image.patch_gathering import gather
+from smalto.image.patch_grid import PatchGrid
+from smalto.image.picture import as_picture
 from smalto.sources import Order
 from smalto.threads import single_threaded_blas
 
-_SIDE = 8  # of the patches whose covariance is looked at
-_MOST = 1 << 15  # patches looked at
-_NORMAL = 0.6744897501960817  # the median of |x| for standard normal x
+_SIDE = 8  # of the patches from which the covariance is estimated
+_MAX_PATCHES = 1 << 15
+_MEDIAN = 0.6744897501960817  # of |x| for standard normal x
 
 
 def estimate_noise(image: Any, *, channel_axis: int | None = None) -> float:
-    """The standard deviation σ of white Gaussian noise in a picture, in its own units.
+    """Estimate the standard deviation σ of white Gaussian noise in a picture, in its own units.
 
-    Clean patches are composed of few components; white noise adds σ² to the variance along every
-    direction. So along the directions of the smallest eigenvalues of the patches' covariance there
-    is next to nothing but noise: of the eigenvalues in decreasing order those are left out, from
-    the largest on, without which the mean of the rest is no more than their median (Chen, Zhu,
-    Heng 2015). Along each direction that is left, σ is told from the median of the magnitudes,
-    which the few patches with strong edges do not change.
+    Clean patches vary along few directions, white noise adds σ² to the variance along every one.
+    The directions of the smallest eigenvalues of the patches' covariance thus carry little but
+    noise. They are found by dropping the largest eigenvalues until the mean of the rest is at most
+    their median (Chen, Zhu, Heng 2015). Along each of these directions σ is estimated from the
+    median magnitude, which is robust to the few patches with strong edges.
 
     Parameters
     ----------
     image : array (height, width), or with an axis of channels
         Unsigned integers or floats.
     channel_axis : int, optional
-        The axis of the channels; None for a grey picture.
+        The axis of the channels; None for a gray picture.
 
     Returns
     -------
     float
-        The root mean square over the channels.
+        σ, the root mean square over the channels.
 
     References
     ----------
@@ -52,34 +50,32 @@ def estimate_noise(image: Any, *, channel_axis: int | None = None) -> float:
     >>> round(estimate_noise(np.linspace(0.0, 50.0, 120) + noise), 1)
     3.0
     """
-    pixels = as_frame(image, channel_axis).pixels
+    pixels = as_picture(image, channel_axis).pixels
     side = min(_SIDE, *pixels.shape[:2])
     count = (pixels.shape[0] - side + 1) * (pixels.shape[1] - side + 1)
     if side < 3 or count < 2 * side * side:
         message = (
             f"a picture of {pixels.shape[0]} x {pixels.shape[1]} is too small to tell noise from "
-            "content: give sigma"
+            "content: pass sigma"
         )
         raise ValueError(message)
     with single_threaded_blas():
-        return float(np.sqrt(np.mean([_variance(channel, side) for channel in _split(pixels)])))
-
-
-def _split(pixels: Array) -> list[Array]:
-    return [np.ascontiguousarray(pixels[:, :, i]) for i in range(pixels.shape[2])]
+        return float(
+            np.sqrt(np.mean([_variance(channel, side) for channel in np.moveaxis(pixels, 2, 0)]))
+        )
 
 
 def _variance(channel: Array, side: int) -> float:
-    """The variance of the noise of one channel."""
-    stack = Stack(channel[None, :, :, None], (side, side))
-    count, size = min(stack.n_places, _MOST), side * side
-    corners = stack.offsets(*stack.corner(np.sort(Order(stack.n_places, 0).take(0, 0, count))))
-    patches = np.empty((count, size))
-    gather(stack.flat, corners, stack.line, side, side, 1.0, 0, False, patches, np.empty((0, 1)))
+    """The variance of the noise in one channel (height, width)."""
+    grid = PatchGrid(np.ascontiguousarray(channel)[None, :, :, None], (side, side))
+    count = min(grid.n_positions, _MAX_PATCHES)
+    positions = np.sort(Order(grid.n_positions, 0).take(0, 0, count))
+    patches = np.empty((count, grid.n_features))
+    grid.gather(grid.offsets(*grid.corners(positions)), patches, np.empty((0, 1)), groups=0)
     patches -= patches.mean(axis=0)
     values, vectors = np.linalg.eigh(patches.T @ patches / count)  # increasing
-    left = size
-    while left > 1 and values[:left].mean() > np.median(values[:left]):
-        left -= 1
-    along = np.median(np.abs(patches @ vectors[:, :left]), axis=0) / _NORMAL
-    return float(np.mean(along**2))
+    kept = len(values)
+    while kept > 1 and values[:kept].mean() > np.median(values[:kept]):
+        kept -= 1
+    deviations = np.median(np.abs(patches @ vectors[:, :kept]), axis=0) / _MEDIAN
+    return float(np.mean(deviations**2))

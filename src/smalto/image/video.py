@@ -1,9 +1,10 @@
-"""Video: a dictionary that follows a stream of frames, and frames cleaned with it."""
+"""Video: dictionaries that adapt to a stream of frames, and denoising."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,12 @@ import numpy as np
 from smalto.checks import Array, check_integer, check_number
 from smalto.coders import ErrorBound
 from smalto.coders.base import Coder, check_coder
-from smalto.image.denoise import clean_average, default_gain
-from smalto.image.frames import Frame, as_frame
+from smalto.image.denoise import average_over, default_gain
 from smalto.image.noise import estimate_noise
-from smalto.image.overlap import PatchAverage
-from smalto.image.patches import NoPatchError, PatchSource
-from smalto.image.pictures import check_fits, check_size, check_stride
-from smalto.image.stack import Stack
+from smalto.image.patch_grid import PatchGrid
+from smalto.image.patch_source import NoPatchError, PatchSource
+from smalto.image.picture import Picture, as_picture
+from smalto.image.validation import check_fits, check_patch_size, check_stride
 from smalto.learners import Online
 from smalto.learning import State
 from smalto.learning.batches.dataset import DatasetBatches
@@ -27,54 +27,55 @@ from smalto.learning.setup import Setup
 from smalto.sources import ArraySource, Order
 from smalto.threads import resolve_threads
 
-_BATCH = 1024  # patches in a step of learning
+_BATCH = 1024  # patches per learning step
 
 
 class FrameLearner:
-    """A dictionary that follows a stream of frames: learns from each, forgets old ones.
+    """A dictionary that adapts to a stream of frames: it learns from each and forgets old ones.
 
-    After each frame what was learned before counts ``forget`` times as much as until then: the
-    dictionary minimises the cost of the patches of about the last ``1 / (1 − forget)`` frames.
-    Memory is that of the statistics (k² + km numbers) and of one frame.
+    With each frame the weight of all earlier ones is multiplied by ``retain``: the dictionary
+    minimizes the cost of the patches of about the last ``1 / (1 − retain)`` frames. Memory holds
+    the statistics (k² + km numbers) and one frame.
 
     Parameters
     ----------
     patch_size : int or (int, int), default 8
         Height and width of a patch.
     n_atoms : int, default 256
-        How many atoms.
+        Number of atoms.
     coder : coder, optional
-        What a sparse code is; `Lasso` by default.
+        The sparse coding problem; `Lasso` by default.
     channel_axis : int, optional
-        The axis of the channels of a frame; None for grey frames.
-    forget : float, default 0.9
-        What is left of the weight of the past when a frame comes, at most 1.
+        The axis of the channels of a frame; None for gray frames.
+    retain : float, default 0.9
+        Factor, in [0, 1], for the weight of earlier frames when a new one arrives; 1 forgets
+        nothing.
     steps_per_frame : int, default 4
-        How many steps of 1 024 patches are learned from each frame.
+        Number of learning steps per frame, of 1024 patches each.
     min_contrast : float, default 0
-        Patches whose pixels differ less than this from their mean are left out.
+        Leave out patches whose pixels differ from their mean by less than this (root mean square).
     n_threads : int, optional
-        Threads to use; every available core by default. The result does not depend on it.
-    random_state : int, Generator or RandomState, default 0
-        Decides which patches are learned from.
+        Number of threads; all available cores by default. It does not affect the result.
+    random_state : int, Generator, RandomState or None, default None
+        Seed for the choice of training patches. Pass an integer for reproducible results.
 
     Attributes
     ----------
     D : array (k, m)
-        The dictionary now.
+        The current dictionary.
     n_frames : int
-        How many frames have been seen.
+        Number of frames so far.
 
     Examples
     --------
     >>> import numpy as np
     >>> from smalto.coders import Lasso
     >>> from smalto.image import FrameLearner
-    >>> follower = FrameLearner(6, n_atoms=16, coder=Lasso(0.1))
+    >>> learner = FrameLearner(6, n_atoms=16, coder=Lasso(0.1), random_state=0)
     >>> rng = np.random.default_rng(0)
     >>> for _ in range(3):
-    ...     follower = follower.partial_fit(rng.random((40, 50)))
-    >>> follower.D.shape, follower.n_frames
+    ...     learner = learner.partial_fit(rng.random((40, 50)))
+    >>> learner.D.shape, learner.n_frames
     ((16, 36), 3)
     """
 
@@ -85,17 +86,17 @@ class FrameLearner:
         coder: Coder | None = None,
         *,
         channel_axis: int | None = None,
-        forget: float = 0.9,
+        retain: float = 0.9,
         steps_per_frame: int = 4,
         min_contrast: float = 0.0,
         n_threads: int | None = None,
-        random_state: Any = 0,
+        random_state: Any = None,
     ) -> None:
-        self.patch_size = check_size(patch_size)
+        self.patch_size = check_patch_size(patch_size)
         self.n_atoms = check_integer("n_atoms", n_atoms)
         self.coder = None if coder is None else check_coder(coder)
         self.channel_axis = channel_axis
-        self.forget = check_number("forget", forget, low=0.0, high=1.0)
+        self.retain = check_number("retain", retain, low=0.0, high=1.0)
         self.steps_per_frame = check_integer("steps_per_frame", steps_per_frame)
         self.min_contrast = check_number("min_contrast", min_contrast, low=0.0)
         self.n_threads = resolve_threads(n_threads)
@@ -105,7 +106,7 @@ class FrameLearner:
 
     @property
     def D(self) -> Array:
-        """The dictionary now (k, m)."""
+        """The current dictionary (k, m)."""
         if self.state is None:
             message = "nothing has been learned yet: call partial_fit with a frame"
             raise ValueError(message)
@@ -116,32 +117,33 @@ class FrameLearner:
 
         Parameters
         ----------
-        frame : array (height, width), or with an axis of channels
-            Unsigned integers or floats. Frames may differ in size. One without a usable patch
-            (black, say) is passed over.
+        frame : array (height, width), or with a channel axis
+            Unsigned integers or floats. Frames may differ in size. A frame without a usable patch
+            (a black one, for example) is skipped.
 
         Returns
         -------
         self
         """
-        return self.learn_from(as_frame(frame, self.channel_axis, what="frame").pixels)
+        return self.learn_from(as_picture(frame, self.channel_axis, what="frame").pixels)
 
     def learn_from(self, pixels: Array) -> FrameLearner:
         """Learn from checked pixels (height, width, channels)."""
         check_fits(self.patch_size, pixels.shape, "frame")
-        stack = Stack(pixels[None], self.patch_size)
-        m = self.patch_size[0] * self.patch_size[1] * stack.channels
-        if self.state is not None and self.state.D.shape[1] != m:
+        grid = PatchGrid(pixels[None], self.patch_size)
+        if self.state is not None and self.state.D.shape[1] != grid.n_features:
             message = (
-                f"atoms have {self.state.D.shape[1]} numbers, patches of this frame {m}: all "
-                "frames must have the same channels"
+                f"atoms have {self.state.D.shape[1]} values, patches of this frame "
+                f"{grid.n_features}: all frames must have the same channels"
             )
             raise ValueError(message)
         try:
-            source = PatchSource.of_stack(
-                stack, self.min_contrast, skip_constant=True, by_channel=True,
+            source = PatchSource.of_grid(
+                grid,
+                skip_constant=True,
+                min_contrast=self.min_contrast,
                 n_threads=self.n_threads,
-            )  # fmt: skip
+            )
         except NoPatchError:
             self.n_frames += 1
             return self
@@ -154,19 +156,21 @@ class FrameLearner:
         return self
 
     def _step(self, rows: Array, *, first: bool) -> None:
+        """Learn from patches; those of earlier frames decay at the first step of a frame."""
         dtype = rows.dtype if self.state is None else self.state.D.dtype
         batches = DatasetBatches(ArraySource.of(rows.astype(dtype, copy=False)))
         with Run(self.n_threads) as run:
             if self.state is None:
-                # Forgetting is by frames, here; the learner itself keeps what it has seen.
-                setup = Setup.of(self.coder, None, Online(batch_size=_BATCH, rho=0.0, memory="all"))
+                # The past decays once per frame, below; the learner itself forgets nothing.
+                learner = Online(batch_size=_BATCH, rho=0.0, memory="all")
+                setup = Setup.of(self.coder, None, learner)
                 self.state = initial_state(
                     batches, self.n_atoms, setup, None, self._seed, self.n_threads, stream=True
                 )
             elif first:
                 for part in self.state.stats:
-                    part.decay(self.forget)
-                self.state.surrogate *= self.forget
+                    part.decay(self.retain)
+                self.state.surrogate *= self.retain
                 self.state.history.clear()  # a stream may have no end: one frame is kept
             run.single_step(self.state, batches.whole())
         if run.interrupted():
@@ -181,35 +185,35 @@ def denoise_video(
     depth: int = 3,
     patch_size: int | tuple[int, int] = 8,
     n_atoms: int = 256,
-    forget: float = 0.9,
+    retain: float = 0.9,
     steps_per_frame: int = 4,
     gain: float | None = None,
     blend: float = 0.01,
     stride: int = 1,
     n_threads: int | None = None,
-    random_state: Any = 0,
+    random_state: Any = None,
 ) -> Iterator[Array]:
-    """Remove white Gaussian noise from a stream of frames, as it comes.
+    """Remove white Gaussian noise from a stream of frames as they arrive.
 
-    Patches reach over ``depth`` frames in a row; they are coded as in `denoise` over a dictionary
-    that follows the stream (`FrameLearner`), and a pixel is the mean of all patches that cover it,
-    in all the places and moments. Frame t can be given when frame ``t + depth − 1`` has come.
-    Memory is that of ``depth`` frames, whatever the length of the stream.
+    Patches extend over ``depth`` consecutive frames and are coded as in `denoise`, over a
+    dictionary that adapts to the stream (`FrameLearner`). A pixel of the result is the mean of all
+    patches that cover it in space and time. Frame t is ready when frame ``t + depth − 1`` has
+    arrived. Memory holds ``depth`` frames, regardless of the length of the stream.
 
     Parameters
     ----------
-    frames : iterable of arrays (height, width), or with an axis of channels
-        All of one shape and dtype: unsigned integers or floats.
+    frames : iterable of arrays (height, width), or with a channel axis
+        All of the same shape and dtype: unsigned integers or floats.
     sigma : float, optional
-        The standard deviation of the noise, in the units of the frames. By default what
-        `estimate_noise` says, as a running mean over frames.
+        Standard deviation of the noise in the units of the frames. By default a running mean of
+        `estimate_noise` over the frames.
     channel_axis : int, optional
-        The axis of the channels of a frame; None for grey frames.
+        The axis of the channels of a frame; None for gray frames.
     depth : int, default 3
-        How many frames a patch reaches over; 1 cleans each frame by itself.
+        Number of frames in a patch; 1 denoises each frame separately.
     patch_size : int or (int, int), default 8
         Height and width of a patch.
-    n_atoms, forget, steps_per_frame, n_threads, random_state
+    n_atoms, retain, steps_per_frame, n_threads, random_state
         As for `FrameLearner`.
     gain, blend, stride
         As for `denoise`.
@@ -217,7 +221,7 @@ def denoise_video(
     Yields
     ------
     array
-        The frames without noise, in order, in their shape and dtype.
+        The denoised frames, in order, with their shape and dtype.
 
     References
     ----------
@@ -230,107 +234,124 @@ def denoise_video(
     >>> from smalto.image import denoise_video
     >>> rng = np.random.default_rng(0)
     >>> noisy = (100 + rng.normal(0.0, 5.0, (32, 40)) for _ in range(4))
-    >>> clean = list(denoise_video(noisy, 5.0, n_atoms=16))
+    >>> clean = list(denoise_video(noisy, 5.0, n_atoms=16, random_state=0))
     >>> len(clean), bool(np.std(clean) < 1.0)
     (4, True)
     """
-    size = check_size(patch_size)
+    size = check_patch_size(patch_size)
     depth, stride = check_integer("depth", depth), check_stride(stride, size)
     blend = check_number("blend", blend, low=0.0)
     gain = None if gain is None else check_number("gain", gain, low=0.0)
     sigma = None if sigma is None else check_number("sigma", sigma, low=0.0)
-    threads = resolve_threads(n_threads)
-    check_number("forget", forget, low=0.0, high=1.0)
-    window: deque[tuple[Frame, Array]] = deque()  # frames, and what is known of each so far
-    learner: FrameLearner | None = None
-    level = _Level(sigma, forget)
+    check_number("retain", retain, low=0.0, high=1.0)
     settings: dict[str, Any] = {
-        "forget": forget, "steps_per_frame": steps_per_frame, "n_threads": threads,
+        "retain": retain,
+        "steps_per_frame": steps_per_frame,
+        "n_threads": resolve_threads(n_threads),
         "random_state": random_state,
-    }  # fmt: skip
-    for number, image in enumerate(frames):
-        frame = as_frame(image, channel_axis, what=f"frame {number}")
-        if window and frame.pixels.shape != window[0][0].pixels.shape:
+    }
+    window: deque[_Pending] = deque()
+    learner: FrameLearner | None = None
+    noise_level = _NoiseLevel(sigma, retain)
+    for number, frame in enumerate(frames):
+        picture = as_picture(frame, channel_axis, what=f"frame {number}")
+        if window and picture.pixels.shape != window[0].picture.pixels.shape:
             message = (
-                f"frame {number} is {frame.pixels.shape}, those before it are "
-                f"{window[0][0].pixels.shape}: all must have one shape"
+                f"frame {number} has shape {picture.pixels.shape}, those before it "
+                f"{window[0].picture.pixels.shape}: all frames must have the same shape"
             )
             raise ValueError(message)
-        check_fits(size, frame.pixels.shape, f"frame {number}")
-        noise = level.after(image, channel_axis)
-        window.append((frame, np.zeros((2, *frame.pixels.shape))))
+        check_fits(size, picture.pixels.shape, f"frame {number}")
+        noise = noise_level.update(frame, channel_axis)
+        window.append(_Pending.of(picture))
         if len(window) == depth:
-            pixels = _side_by_side(window)
-            m = size[0] * size[1] * pixels.shape[2]
+            grid = PatchGrid(_as_channels(window)[None], size)
+            m = grid.n_features
             error = (default_gain(m) if gain is None else gain) * noise
             if learner is None:
-                coder = ErrorBound(m * error**2)
-                learner = FrameLearner(size, n_atoms, coder, **settings)
-            _clean(window, pixels, learner, error, stride, threads)
-            yield _result(*window.popleft(), blend)
-    if window and learner is None:  # a stream shorter than a patch is deep
+                learner = FrameLearner(size, n_atoms, ErrorBound(m * error**2), **settings)
+            _clean(window, grid, learner, error, stride)
+            yield window.popleft().result(blend)
+    if window and learner is None:  # fewer frames than a patch is deep
         yield from denoise_video(
-            [frame.like(frame.pixels) for frame, _ in window], sigma, channel_axis=channel_axis,
-            depth=len(window), patch_size=size, n_atoms=n_atoms, gain=gain, blend=blend,
-            stride=stride, **settings,
-        )  # fmt: skip
+            [pending.picture.convert_back(pending.picture.pixels) for pending in window],
+            sigma,
+            channel_axis=channel_axis,
+            depth=len(window),
+            patch_size=size,
+            n_atoms=n_atoms,
+            gain=gain,
+            blend=blend,
+            stride=stride,
+            **settings,
+        )
         return
     while window:
-        yield _result(*window.popleft(), blend)
+        yield window.popleft().result(blend)
 
 
-class _Level:
-    """The level of the noise: given, or estimated frame by frame with a fading memory."""
+@dataclass(frozen=True)
+class _Pending:
+    """A frame that patches still cover, and sums over the patches so far."""
 
-    def __init__(self, sigma: float | None, forget: float) -> None:
-        self.sigma, self.forget = sigma, forget
+    picture: Picture
+    total: Array
+    weight: Array
+
+    @classmethod
+    def of(cls, picture: Picture) -> _Pending:
+        """A frame that no patch has covered yet."""
+        return cls(picture, *np.zeros((2, *picture.pixels.shape)))
+
+    def result(self, blend: float) -> Array:
+        """The mean of the patches, blended with the noisy frame."""
+        clean = self.total / self.weight
+        return self.picture.convert_back(
+            clean + blend / (1.0 + blend) * (self.picture.pixels - clean)
+        )
+
+
+class _NoiseLevel:
+    """The standard deviation of the noise: given, or a running mean of estimates."""
+
+    def __init__(self, sigma: float | None, retain: float) -> None:
+        self.sigma, self.retain = sigma, retain
         self.total = self.weight = 0.0
 
-    def after(self, image: Any, channel_axis: int | None) -> float:
-        """The level after one more frame."""
+    def update(self, frame: Any, channel_axis: int | None) -> float:
+        """Take in one more frame and return the noise level."""
         if self.sigma is not None:
             return self.sigma
-        self.total = self.forget * self.total + estimate_noise(image, channel_axis=channel_axis)
-        self.weight = self.forget * self.weight + 1.0
+        self.total = self.retain * self.total + estimate_noise(frame, channel_axis=channel_axis)
+        self.weight = self.retain * self.weight + 1.0
         return self.total / self.weight
 
 
-def _side_by_side(window: Iterable[tuple[Frame, Array]]) -> Array:
-    """Frames as the channels of one picture."""
-    return np.ascontiguousarray(np.concatenate([frame.pixels for frame, _ in window], axis=2))
+def _as_channels(window: Iterable[_Pending]) -> Array:
+    """Consecutive frames as the channels of one picture."""
+    frames = [pending.picture.pixels for pending in window]
+    return np.ascontiguousarray(np.concatenate(frames, axis=2))
 
 
 def _clean(
-    window: deque[tuple[Frame, Array]],
-    pixels: Array,
-    learner: FrameLearner,
-    error: float,
-    stride: int,
-    n_threads: int,
+    window: deque[_Pending], grid: PatchGrid, learner: FrameLearner, error: float, stride: int
 ) -> None:
-    """Learn from the frames of the window, and add what codes say to the sums of each."""
-    stack = Stack(pixels[None], learner.patch_size)
+    """Learn from the frames of the window, and add the patches αD to the sums of each frame."""
+    pixels = grid.pixels[0]
     if error > 0:
-        m = stack.size[0] * stack.size[1] * stack.channels
-        learner.min_contrast, learner.coder = error, ErrorBound(m * error**2)
+        learner.min_contrast = error
+        learner.coder = ErrorBound(grid.n_features * error**2)
         if learner.state is not None:
             learner.state.coder = learner.coder
         learner.learn_from(pixels)
-    D = np.zeros((1, stack.size[0] * stack.size[1] * stack.channels), pixels.dtype)
-    if learner.state is not None:
-        D = learner.D
-    if error > 0:
-        average: PatchAverage = clean_average(stack, D, error, stride, n_threads)
+        no_atoms = np.zeros((1, grid.n_features), pixels.dtype)
+        D = no_atoms if learner.state is None else learner.D
+        average = average_over(D, grid, error, stride, learner.n_threads)
         clean, weight = average.image(), average.weight
     else:
         clean, weight = pixels, np.ones_like(pixels)
     channels = pixels.shape[2] // len(window)
-    for i, (_, sums) in enumerate(window):
+    for i, pending in enumerate(window):
         part = np.s_[:, :, i * channels : (i + 1) * channels]
-        sums[0] += weight[part] * clean[part]
-        sums[1] += weight[part]
-
-
-def _result(frame: Frame, sums: Array, blend: float) -> Array:
-    clean = sums[0] / sums[1]
-    return frame.like(clean + blend / (1.0 + blend) * (frame.pixels - clean))
+        pending.total[...] += weight[part] * clean[part]
+        pending.weight[...] += weight[part]

@@ -1,14 +1,13 @@
-"""Pictures of dictionaries, costs, codes and results, with matplotlib.
+"""Plots of dictionaries, costs, codes and restored pictures, with matplotlib.
 
-``pip install "smalto[plot]"``. Every function draws into the axes it is given, or into a figure
-of its own that needs no display, and returns what it has drawn:
-``dictionary_mosaic(D).figure.savefig("dictionary.png")``. Nothing is shown and no global state
-of pyplot is touched.
+Install it with ``pip install "smalto[plot]"``. Functions draw into the given axes or into a new
+figure and return it: ``dictionary_mosaic(D).figure.savefig("dictionary.png")``. They need no
+display, show nothing, and do not touch the global state of pyplot.
 """
 
+from smalto.plot.before_after import before_after
 from smalto.plot.curves import atom_use, cost_curve, path_curve
 from smalto.plot.mosaics import dictionary_mosaic, mosaic
-from smalto.plot.pictures import before_after
 
 __all__ = [
     "atom_use",

@@ -1,4 +1,4 @@
-"""Curves: costs that fall, codes along a path, the use of atoms."""
+"""Curves: costs over time, coefficients along a path, the use of atoms."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def cost_curve(
     labels: Sequence[str] | None = None,
     y: Literal["test_cost", "batch_cost", "surrogate"] = "test_cost",
 ) -> Axes:
-    """Draw how the cost falls, on a logarithmic axis of time, samples or steps.
+    """Plot the cost against time, samples or steps, on a logarithmic axis.
 
     Parameters
     ----------
     histories : history, sequence of histories, or mapping of labels to histories
-        A history is what ``learn`` returns as ``result.history``: a sequence of records. Those
-        without the cost asked for, and those at x = 0, have no place on the curve.
-    x : {"seconds", "samples", "step"}
-        What the cost is drawn against.
+        A history is a sequence of records, as in ``learn(...).history``. Records at x = 0 and
+        those without the chosen cost are skipped.
+    x : {"seconds", "samples", "step"}, default "seconds"
+        The quantity on the horizontal axis.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. By default a new figure.
+        Axes to draw into; a new figure by default.
     labels : sequence of str, optional
-        One name per history, for the legend.
-    y : {"test_cost", "batch_cost", "surrogate"}
-        Which cost. ``"test_cost"`` is there when ``learn`` was given a validation set.
+        One label per history, for the legend.
+    y : {"test_cost", "batch_cost", "surrogate"}, default "test_cost"
+        The cost. ``"test_cost"`` is recorded when ``learn`` gets a validation set.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def cost_curve(
         points = [(getattr(record, x), getattr(record, y)) for record in run]
         points = [(at, cost) for at, cost in points if cost is not None and at > 0]
         if not points:
-            hint = ": give learn() a validation set" if y == "test_cost" else ""
+            hint = ": pass a validation set to learn()" if y == "test_cost" else ""
             message = f"none of the {len(run)} records of history {i} has a {y} at {x} > 0{hint}"
             raise ValueError(message)
         curves.append(np.array(points, dtype=np.float64))
@@ -90,16 +90,16 @@ def cost_curve(
 
 
 def path_curve(path: Path, *, n_labels: int = 8, ax: Axes | None = None) -> Axes:
-    """Draw the coefficients of a code as λ falls: a regularisation path.
+    """Plot the coefficients of a code along its regularization path, as λ decreases.
 
     Parameters
     ----------
     path : Path
-        What `smalto.lasso_path` returns.
+        The result of `smalto.lasso_path`.
     n_labels : int, default 8
-        How many of the largest coefficients are named, with the number of their atom.
+        Number of coefficients, the largest ones, to label with the number of their atom.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. By default a new figure.
+        Axes to draw into; a new figure by default.
 
     Returns
     -------
@@ -125,10 +125,8 @@ def path_curve(path: Path, *, n_labels: int = 8, ax: Axes | None = None) -> Axes
         ax.plot(path.lams, codes[:, j], zorder=3 if j in named else 2, **style)
         if j in named:
             at = (float(path.lams[-1]), float(codes[-1, j]))
-            ax.annotate(
-                f" {j}", at, fontsize=8, va="center", color=ax.lines[-1].get_color(),
-                annotation_clip=False,
-            )  # fmt: skip
+            color = ax.lines[-1].get_color()
+            ax.annotate(f" {j}", at, fontsize=8, va="center", color=color, annotation_clip=False)
     ax.axhline(0.0, color="0.4", linewidth=0.8)
     ax.invert_xaxis()
     ax.set_xlabel("λ")
@@ -138,14 +136,14 @@ def path_curve(path: Path, *, n_labels: int = 8, ax: Axes | None = None) -> Axes
 
 
 def atom_use(codes: ArrayLike, *, ax: Axes | None = None) -> Axes:
-    """Draw how many signals use each atom, the most used ones first.
+    """Plot the share of signals that use each atom, most used atoms first.
 
     Parameters
     ----------
     codes : array or sparse array (n, k)
-        Codes, one per row, as ``encode`` returns them.
+        One code per row, as returned by ``encode``.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. By default a new figure.
+        Axes to draw into; a new figure by default.
 
     Returns
     -------
@@ -194,7 +192,7 @@ def _check_histories(
     else:
         runs = list(cast(Sequence[History], histories))
     if not runs:
-        message = f"histories must hold one history or more, got {histories!r}"
+        message = f"histories must contain at least one history, got {histories!r}"
         raise ValueError(message)
     if names is None:
         names = [None] if len(runs) == 1 else [f"run {i + 1}" for i in range(len(runs))]

@@ -1,4 +1,4 @@
-"""Figures that need no display."""
+"""New figures and axes, which need no display."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def new_figure(**settings: Any) -> Figure:
-    """A figure of its own: no global state of pyplot is touched."""
+    """Create a figure without touching the global state of pyplot."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -20,12 +20,12 @@ def new_figure(**settings: Any) -> Figure:
 
 
 def new_axes() -> Axes:
-    """The axes of a figure for curves."""
+    """Create a figure for curves; return its axes."""
     return new_figure(figsize=(6.4, 4.0), dpi=150, layout="constrained").add_subplot()
 
 
 def tidy(ax: Axes) -> None:
-    """Let the curves stand out: a light grid below them, no frame above and to the right."""
+    """Draw a light grid below the curves, and no frame above and to the right."""
     ax.grid(visible=True, which="major", color="0.9")
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)

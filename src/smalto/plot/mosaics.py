@@ -1,4 +1,4 @@
-"""The atoms of a dictionary side by side."""
+"""Mosaics of the atoms of a dictionary."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from smalto.plot.figures import new_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DOTS = 100  # of an own figure, per inch
-_WIDTH = 900  # about how many dots wide a mosaic is in a figure of its own
-_WHITE, _GREY = 1.0, 0.75  # lines around atoms; grey where white is a value
+_DPI = 100  # of a new figure
+_WIDTH = 900  # approximate width of a mosaic in a new figure, in dots
+_WHITE, _GRAY = 1.0, 0.75  # lines around atoms; gray if white stands for zero
 
 
 def mosaic(
@@ -28,24 +28,24 @@ def mosaic(
     zoom: int = 1,
     gap: int = 1,
 ) -> Array:
-    """Lay the atoms of a dictionary side by side in one picture.
+    """Arrange the atoms of a dictionary in one picture.
 
     Parameters
     ----------
     D : array-like of shape (k, m)
         One atom per row.
     patch_shape : (height, width) or (height, width, 3), optional
-        The shape of an atom. By default a square, grey if m is p * p and RGB if it is 3 * p * p.
-    signed : bool
-        False stretches each atom from its smallest value (black) to its largest (white), all the
-        channels of a colour alike. True shows zero white, positive values red and negative ones
-        blue, the strongest value of each atom in full colour.
+        The shape of an atom. By default a square, gray if m = p² and RGB if m = 3p².
+    signed : bool, default False
+        False scales each atom from its smallest value (black) to its largest (white), all channels
+        alike. True shows zero in white, positive values in red and negative ones in blue; the
+        largest magnitude of each atom has the full color.
     order : sequence of int, optional
-        Which atoms are shown, in this order, row by row. By default all as they come.
-    zoom : int
-        The side of the square that stands for one value.
-    gap : int
-        The width of the lines around atoms: white, grey if ``signed``.
+        Atoms to show, in this order, row by row; all of them by default.
+    zoom : int, default 1
+        Side of the square drawn for each value.
+    gap : int, default 1
+        Width of the lines around atoms: white, or gray if ``signed``.
 
     Returns
     -------
@@ -56,14 +56,14 @@ def mosaic(
     zoom, gap = check_integer("zoom", zoom), check_integer("gap", gap, low=0)
     shape = _check_shape(patch_shape, atoms.shape[1])
     if signed and len(shape) == 3:
-        message = f"signed=True is for atoms of one channel, got patch_shape {shape}"
+        message = f"signed=True needs atoms of one channel, got patch_shape {shape}"
         raise ValueError(message)
-    colours = _signed_colours(atoms) if signed else _own_range(atoms)
-    tiles = colours.reshape(len(atoms), shape[0], shape[1], -1)
+    colors = _signed_colors(atoms) if signed else _own_range(atoms)
+    tiles = colors.reshape(len(atoms), shape[0], shape[1], -1)
     tiles = tiles.repeat(zoom, axis=1).repeat(zoom, axis=2)
 
     n_rows, n_columns = _grid(len(atoms))
-    line = _GREY if signed else _WHITE
+    line = _GRAY if signed else _WHITE
     height, width = tiles.shape[1] + gap, tiles.shape[2] + gap
     picture = np.full((n_rows * height + gap, n_columns * width + gap, 3), line, np.float32)
     for i, tile in enumerate(tiles):
@@ -81,21 +81,21 @@ def dictionary_mosaic(
     order: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the atoms of a dictionary side by side.
+    """Plot the atoms of a dictionary in a mosaic.
 
     Parameters
     ----------
     D : array-like of shape (k, m)
         One atom per row.
     patch_shape : (height, width) or (height, width, 3), optional
-        The shape of an atom. By default a square, grey if m is p * p and RGB if it is 3 * p * p.
-    signed : bool
-        False stretches each atom over its own range; True shows positive values red, negative ones
-        blue and zero white. See `mosaic`.
+        The shape of an atom. By default a square, gray if m = p² and RGB if m = 3p².
+    signed : bool, default False
+        False scales each atom over its own range; True shows positive values in red, negative ones
+        in blue and zero in white. See `mosaic`.
     order : sequence of int, optional
-        Which atoms are shown, in this order, row by row. By default all as they come.
+        Atoms to show, in this order, row by row; all of them by default.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. By default a new figure that fits the mosaic to the dot.
+        Axes to draw into. By default a new figure of exactly the size of the mosaic.
 
     Returns
     -------
@@ -106,15 +106,15 @@ def dictionary_mosaic(
     zoom = min(max(round(_WIDTH / (_grid(len(atoms))[1] * shape[1])), 1), 12)
     picture = mosaic(atoms, shape, signed=signed, zoom=zoom, gap=max(zoom // 2, 1))
     if ax is None:
-        size = (picture.shape[1] / _DOTS, picture.shape[0] / _DOTS)
-        ax = new_figure(figsize=size, dpi=_DOTS).add_axes((0.0, 0.0, 1.0, 1.0))
+        size = (picture.shape[1] / _DPI, picture.shape[0] / _DPI)
+        ax = new_figure(figsize=size, dpi=_DPI).add_axes((0.0, 0.0, 1.0, 1.0))
     ax.imshow(picture)
     ax.set_axis_off()
     return ax
 
 
 def _grid(count: int) -> tuple[int, int]:
-    """Rows and columns for ``count`` tiles: none left empty if a wide enough grid allows it."""
+    """Rows and columns for ``count`` tiles: a full grid if one is not too wide."""
     for n_rows in range(math.isqrt(count), 0, -1):
         if count % n_rows == 0 and count // n_rows <= 2 * n_rows:
             return n_rows, count // n_rows
@@ -123,14 +123,14 @@ def _grid(count: int) -> tuple[int, int]:
 
 
 def _own_range(atoms: Array) -> Array:
-    """Each atom stretched to [0, 1]; a constant one is mid-grey."""
+    """Scale each atom to [0, 1]; a constant one is mid-gray."""
     low = atoms.min(axis=1, keepdims=True)
     span = atoms.max(axis=1, keepdims=True) - low
     flat = span == 0.0
     return np.where(flat, 0.5, (atoms - low) / np.where(flat, 1.0, span))
 
 
-def _signed_colours(atoms: Array) -> Array:
+def _signed_colors(atoms: Array) -> Array:
     """Red where positive, blue where negative, white where zero: (k, m, 3)."""
     largest = np.abs(atoms).max(axis=1, keepdims=True)
     share = atoms / np.where(largest == 0.0, 1.0, largest)
@@ -147,7 +147,7 @@ def _check_shape(patch_shape: tuple[int, ...] | None, m: int) -> tuple[int, ...]
         side = math.isqrt(m // 3)
         if 3 * side * side == m:
             return side, side, 3
-        message = f"atoms of {m} values are neither p x p nor p x p x 3: give patch_shape"
+        message = f"atoms of {m} values are neither p x p nor p x p x 3: pass patch_shape"
         raise ValueError(message)
     shape = tuple(check_integer("patch_shape", side) for side in patch_shape)
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] != 3):
@@ -160,7 +160,7 @@ def _check_shape(patch_shape: tuple[int, ...] | None, m: int) -> tuple[int, ...]
 
 
 def _check_atoms(D: ArrayLike, order: ArrayLike | None) -> Array:
-    """Return the atoms to show, float64."""
+    """Return the atoms to show as float64."""
     rows = as_rows("D", D)
     atoms = as_dictionary(rows, rows.shape[1], np.dtype(np.float64))
     if order is None:
@@ -171,6 +171,6 @@ def _check_atoms(D: ArrayLike, order: ArrayLike | None) -> Array:
         raise ValueError(message)
     outside = numbers[(numbers < 0) | (numbers >= len(atoms))]
     if outside.size:
-        message = f"order must hold numbers from 0 to {len(atoms) - 1}, got {outside[0]}"
+        message = f"order must have numbers from 0 to {len(atoms) - 1}, got {outside[0]}"
         raise ValueError(message)
     return np.take(atoms, numbers, axis=0)

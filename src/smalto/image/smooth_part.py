@@ -1,4 +1,4 @@
-"""The smooth part of a damaged picture: what is left for sparse codes is the detail."""
+"""The smooth part of a damaged picture; sparse codes then restore the details."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from scipy.sparse.linalg import cg
 
 from smalto.checks import Array
 
-_WIDTH = 2.0  # of the Gaussian window, in pixels
-_BAND = 256  # lines of a picture filled at a time
-_AROUND = 16  # lines above and below that are looked at too
-_STEPS = 200  # of conjugate gradients, at most
+_WIDTH = 2.0  # standard deviation of the Gaussian window, in pixels
+_BAND = 256  # rows of a picture filled at a time
+_OVERLAP = 16  # rows of the neighboring bands that are filled with them
+_MAX_ITER = 200  # of conjugate gradients
 
 
 def smooth_part(pixels: Array, mask: Array) -> Array:
-    """Local means of a picture (height, width, channels), missing pixels filled smoothly before.
+    """Local means of a picture (height, width, channels) after filling its missing pixels.
 
-    Those are filled so that the picture's curvature ``Σ (Δu)²`` becomes smallest, nearly, band
-    by band of the picture. Something of the picture must be known.
+    They are filled band by band to minimize, approximately, the curvature ``Σ (Δu)²``. At least
+    one pixel must be known.
     """
     nearest = ndimage.distance_transform_edt(mask, return_distances=False, return_indices=True)
     filled = pixels.copy()
     filled[mask] = filled[tuple(index[mask] for index in nearest)]
     del nearest
-    origin = filled[0, 0].copy()  # so that nothing but zeros is left of a single colour
+    origin = filled[0, 0].copy()  # a picture of a single color becomes exactly zero
     filled -= origin
     out = np.empty_like(pixels)
     for top in range(0, len(pixels), _BAND):
-        first, bottom = max(top - _AROUND, 0), min(top + _BAND, len(pixels))
-        some = slice(first, min(bottom + _AROUND, len(pixels)))
-        band = smoothed(filled[some], mask[some])
+        first, bottom = max(top - _OVERLAP, 0), min(top + _BAND, len(pixels))
+        some = slice(first, min(bottom + _OVERLAP, len(pixels)))
+        band = fill_smoothly(filled[some], mask[some])
         for channel in range(pixels.shape[2]):
             means = ndimage.gaussian_filter(band[:, :, channel], _WIDTH)
             out[top:bottom, :, channel] = means[top - first : bottom - first]
@@ -38,8 +38,8 @@ def smooth_part(pixels: Array, mask: Array) -> Array:
     return out
 
 
-def smoothed(pixels: Array, mask: Array) -> Array:
-    """The picture with new values in the mask that make ``Σ (Δu)²`` small, float64."""
+def fill_smoothly(pixels: Array, mask: Array) -> Array:
+    """Replace the masked pixels to minimize ``Σ (Δu)²`` approximately; return float64."""
     out = pixels.astype(np.float64)
     if mask.all() or not mask.any():
         return out
@@ -48,14 +48,14 @@ def smoothed(pixels: Array, mask: Array) -> Array:
     square = (curvature.T @ curvature).tocsr()
     precision = sparse.diags_array(1.0 / square.diagonal())
     for channel in np.moveaxis(out, 2, 0):
-        # What to add to the values that stand there.
-        wanted = -(curvature.T @ (laplacian @ channel.reshape(-1)))
-        channel[mask] += cg(square, wanted, rtol=1e-4, maxiter=_STEPS, M=precision)[0]
+        # Solve for the change of the present values.
+        gradient = -(curvature.T @ (laplacian @ channel.reshape(-1)))
+        channel[mask] += cg(square, gradient, rtol=1e-4, maxiter=_MAX_ITER, M=precision)[0]
     return out
 
 
 def _laplacian(mask: Array) -> sparse.csc_array:
-    """The sum of the differences of each pixel from its neighbours, where one is in the mask."""
+    """Sum of the differences to the neighbors, for pixels in the mask or next to it."""
     height, width = mask.shape
     rows = ndimage.binary_dilation(mask).reshape(-1).nonzero()[0]
     row, column = np.divmod(rows, width)
@@ -63,10 +63,8 @@ def _laplacian(mask: Array) -> sparse.csc_array:
     parts: list[tuple[Array, Array, Array]] = []
     degree = np.zeros(len(rows))
     for down, right in ((-1, 0), (1, 0), (0, -1), (0, 1)):
-        inside = (
-            (row + down >= 0) & (row + down < height)
-            & (column + right >= 0) & (column + right < width)
-        )  # fmt: skip
+        inside = (row + down >= 0) & (row + down < height)
+        inside &= (column + right >= 0) & (column + right < width)
         parts.append(
             (numbers[inside], rows[inside] + down * width + right, np.full(inside.sum(), -1.0))
         )

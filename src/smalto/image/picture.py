@@ -1,4 +1,4 @@
-"""A picture that is to be restored: floats to work on, and the way back to what it was."""
+"""A picture under restoration: floats to work on, and the conversion back."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, check_integer, float_dtype
-from smalto.image.pictures import check_pixels_finite, check_values
+from smalto.image.validation import check_pixel_type, check_pixels_finite
 
 
 @dataclass(frozen=True)
-class Frame:
-    """A picture as floats (height, width, channels) in its own units, and what it was."""
+class Picture:
+    """A picture as floats (height, width, channels) in its own units, and its original form."""
 
     pixels: Array
     dtype: np.dtype[Any]
     channel_axis: int | None
 
-    def like(self, pixels: Array) -> Array:
-        """Pixels (height, width, channels) in the dtype and with the axes of the picture.
+    def convert_back(self, pixels: Array) -> Array:
+        """Return pixels (height, width, channels) with the original dtype and axes.
 
-        Integers are rounded, and clipped to what their type can hold.
+        Integers are rounded and clipped to the range of their type.
         """
         if self.dtype.kind == "u":
             most = np.iinfo(self.dtype).max
-            # The largest uint64 is no float64: the largest float64 below it will do.
+            # float64 rounds the largest uint64 up: clip to the largest float64 below it.
             top = np.nextafter(float(most), 0.0) if int(float(most)) > most else float(most)
             pixels = np.rint(np.clip(pixels, 0.0, top))
         out = pixels[:, :, 0] if self.channel_axis is None else pixels
@@ -35,21 +35,21 @@ class Frame:
         return np.ascontiguousarray(out).astype(self.dtype)
 
 
-def as_frame(
+def as_picture(
     image: Any, channel_axis: int | None, *, what: str = "image", mask: Array | None = None
-) -> Frame:
-    """Check a picture, and make floats of it: a copy, channels last.
+) -> Picture:
+    """Check a picture and copy it to floats with the channels last.
 
-    Where ``mask`` (height, width) is True anything goes, NaN too.
+    Values where ``mask`` (height, width) is True are not checked and may be NaN.
     """
     given = np.asarray(image)
-    check_values(given, what)
+    check_pixel_type(given, what)
     wanted = 2 if channel_axis is None else 3
     if given.ndim != wanted or not given.size:
         hint = ""
         if given.ndim == 3 and channel_axis is None and 3 in (given.shape[0], given.shape[2]):
-            hint = f"; for a colour picture say channel_axis={0 if given.shape[0] == 3 else -1}"
-        shape = "(height, width)" if channel_axis is None else "two axes and one of channels"
+            hint = f"; for a color picture pass channel_axis={0 if given.shape[0] == 3 else -1}"
+        shape = "shape (height, width)" if channel_axis is None else "two axes and one of channels"
         message = f"{what} must have {shape}, got shape {given.shape}{hint}"
         raise ValueError(message)
     if channel_axis is None:
@@ -63,6 +63,5 @@ def as_frame(
             raise ValueError(message)
         pixels = np.moveaxis(given, axis, 2)
     check_pixels_finite(pixels, what, mask)
-    kind = np.float32 if given.dtype.itemsize <= 2 else float_dtype(given.dtype)
-    copy = np.array(pixels, dtype=kind, order="C")
-    return Frame(copy, given.dtype, channel_axis)
+    dtype = np.float32 if given.dtype.itemsize <= 2 else float_dtype(given.dtype)
+    return Picture(np.array(pixels, dtype=dtype, order="C"), given.dtype, channel_axis)

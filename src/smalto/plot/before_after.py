@@ -1,4 +1,4 @@
-"""Pictures before and after, with a piece of each enlarged."""
+"""Pictures before and after restoration, with an enlarged detail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smalto.plot.figures import new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_WIDEST = 1200  # more pixels than this are averaged: nobody sees them
+_MAX_SIDE = 1200  # larger pictures are reduced by averaging
 
 
 def before_after(
@@ -25,20 +25,21 @@ def before_after(
     side: int | None = None,
     titles: tuple[str, ...] = ("before", "after", "original"),
 ) -> Figure:
-    """Draw a picture before and after, whole above, and a square of each enlarged below.
+    """Plot a picture before and after restoration, with an enlarged detail of each below.
 
     Parameters
     ----------
     before, after : array (height, width) or (height, width, 3)
         Unsigned integers, or floats from 0 to 1.
     original : array, optional
-        What it should have become, to be shown beside them.
+        The true picture, shown beside them.
     window : (int, int), optional
-        Top and left corner of the square to enlarge. By default where they differ most.
+        Row and column of the upper left corner of the detail, a square. By default a region with
+        large changes and much structure.
     side : int, optional
-        Its side. By default an eighth of the longer side of the picture, at least 48.
+        Side of the detail. By default an eighth of the longer side of the picture, at least 48.
     titles : tuple of str
-        What stands above them.
+        One title per picture.
 
     Returns
     -------
@@ -57,10 +58,12 @@ def before_after(
     shape = pictures[0].shape[:2]
     for number, picture in enumerate(pictures):
         if picture.shape[:2] != shape:
-            message = f"all pictures must have one size, got {shape} and {picture.shape[:2]}"
+            message = f"all pictures must have the same size, got {shape} and {picture.shape[:2]}"
             raise ValueError(message)
         if number >= len(titles):
-            message = f"titles must be at least {len(pictures)}, got {titles}"
+            message = (
+                f"titles must have one title for each of {len(pictures)} pictures, got {titles}"
+            )
             raise ValueError(message)
     side = max(48, max(shape) // 8) if side is None else check_integer("side", side)
     side = min(side, *shape)
@@ -77,7 +80,7 @@ def before_after(
     zoom = (slice(top, top + side), slice(left, left + side))
     for column, (picture, title) in enumerate(zip(pictures, titles, strict=False)):
         above, below = figure.add_subplot(grid[0, column]), figure.add_subplot(grid[1, column])
-        by = -(-max(shape) // _WIDEST)
+        by = -(-max(shape) // _MAX_SIDE)
         _show(above, _averaged(picture, by))
         above.set_title(title, fontsize=11)
         corners = (left / by - 0.5, top / by - 0.5)
@@ -97,7 +100,7 @@ def _pixels(image: ArrayLike) -> Array:
 
 
 def _busiest(pictures: list[Array], side: int) -> tuple[int, int]:
-    """Top and left of the square with much change between the first two, and much to see."""
+    """Row and column of the square with the most change times structure."""
     before, after = (p if p.ndim == 2 else p.mean(axis=2) for p in pictures[:2])
     detail = np.abs(np.diff(after, axis=0, append=after[-1:]))
     detail += np.abs(np.diff(after, axis=1, append=after[:, -1:]))
@@ -107,7 +110,7 @@ def _busiest(pictures: list[Array], side: int) -> tuple[int, int]:
 
 
 def _sums(values: Array, side: int) -> Array:
-    """The sum over each square of this side."""
+    """Sums over all squares of this side."""
     sums = np.cumsum(np.cumsum(values, axis=0, dtype=np.float64), axis=1)
     sums = np.pad(sums, ((1, 0), (1, 0)))
     below, above = sums[side:], sums[:-side]
@@ -115,7 +118,7 @@ def _sums(values: Array, side: int) -> Array:
 
 
 def _averaged(picture: Array, by: int) -> Array:
-    """The mean over squares of so many pixels."""
+    """Means over squares of ``by`` x ``by`` pixels."""
     if by == 1:
         return picture
     height, width = (side // by * by for side in picture.shape[:2])

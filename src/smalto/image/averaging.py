@@ -1,4 +1,4 @@
-"""Pictures from overlapping patches: the mean of all that cover a pixel."""
+"""Pictures from overlapping patches: each pixel is the mean of the patches that cover it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, check_finite, check_integer, float_dtype
-from smalto.image.pictures import check_fits, check_size
+from smalto.checks import Array, check_finite, float_dtype
+from smalto.image.validation import check_fits, check_patch_size, check_shape
 from smalto.kernels.image.patch_gathering import put
 
-_ROWS = 1 << 14  # patches checked at a time
+_ROWS = 1 << 14  # patches added at a time
 
 
 class PatchAverage:
-    """The weighted mean ``Σ w x / Σ w`` of the patches that cover each pixel, patch by patch.
+    """Weighted mean ``Σ w x / Σ w`` of the overlapping patches that cover each pixel.
 
-    What has been added so far is two numbers per value, whatever the number of patches. Where
-    all patches agree on a pixel the mean is what they say, to the last bit. Patches that are
-    added in the same order give the same bits, however they are cut into blocks.
+    Memory does not grow with the number of patches. Where all patches agree on a pixel the mean is
+    exactly their value. Patches added in the same order give the same bits, in blocks of any size.
 
     Parameters
     ----------
@@ -40,10 +39,11 @@ class PatchAverage:
 
     def __init__(self, shape: tuple[int, ...], patch_size: int | tuple[int, int]) -> None:
         self.shape = check_shape(shape)
-        self.patch_size = check_size(patch_size)
+        self.patch_size = check_patch_size(patch_size)
         check_fits(self.patch_size, self.shape, "the picture")
         self._channels = self.shape[2] if len(self.shape) == 3 else 1
-        self._origin, self._total, self._weight = np.zeros((3, int(np.prod(self.shape))))
+        # Sums are relative to the first value of each pixel, the origin: little cancels.
+        self._origin, self._sum, self._weight = np.zeros((3, int(np.prod(self.shape))))
 
     def add(
         self,
@@ -52,20 +52,20 @@ class PatchAverage:
         columns: Array,
         *,
         means: Array | None = None,
-        weights: Array | None = None,
+        patch_weights: Array | None = None,
     ) -> None:
-        """Add patches (n, m) with their upper left corners at these rows and columns.
+        """Add patches whose upper left corners are at these rows and columns.
 
         Parameters
         ----------
         patches : array (n, m)
             One patch per row: its pixels row by row, the channels of a pixel side by side.
         rows, columns : array of int (n,)
-            Where each one lies.
+            Upper left corner of each patch.
         means : array (n,), (n, 1) or (n, channels), optional
-            What was subtracted from each patch and is to be added to it again.
-        weights : array (n,), optional
-            How much each patch counts, more than zero; 1 by default.
+            What was subtracted from each patch, to be added back.
+        patch_weights : array (n,), optional
+            Weight of each patch, > 0; 1 by default.
         """
         height, width = self.patch_size
         patches = np.asarray(patches)
@@ -81,55 +81,54 @@ class PatchAverage:
         if n and means.shape[1] not in (1, self._channels):
             message = f"means must be one per patch or per channel, got shape {means.shape}"
             raise ValueError(message)
-        weights = np.ones(n) if weights is None else np.ascontiguousarray(weights, np.float64)
+        weights = np.ones(n)
+        if patch_weights is not None:
+            weights = np.ascontiguousarray(patch_weights, np.float64)
         if weights.shape != (n,) or not np.all(weights > 0):
-            message = f"weights must be {n} numbers > 0, one per patch"
+            message = f"patch_weights must be {n} numbers > 0, one per patch"
             raise ValueError(message)
         line = self.shape[1] * self._channels
-        corners = rows * line + columns * self._channels
-        put(
-            patches, means, corners, weights, line, height, width * self._channels,
-            self._origin, self._total, self._weight,
-        )  # fmt: skip
+        offsets = rows * line + columns * self._channels
+        layout = line, height, width * self._channels
+        sums = self._origin, self._sum, self._weight
+        put(patches, means, offsets, weights, *layout, *sums)
 
     @property
     def weight(self) -> Array:
-        """The sum of the weights of the patches that cover each value, in the picture's shape."""
+        """Total weight of the patches that cover each value, in the picture's shape."""
         return self._weight.reshape(self.shape)
 
     def at(self, pixels: Array) -> Array:
-        """The mean at some pixels, all of them covered: a mask (height, width) says which.
+        """The mean at the pixels selected by a mask (height, width), all of them covered.
 
-        For a few of them it takes less memory than the whole `image`.
+        For a few pixels this needs less memory than the whole `image`.
         """
         some = pixels.reshape(-1)
         origin, total, weight = (
-            part.reshape(some.size, -1)[some] for part in (self._origin, self._total, self._weight)
+            part.reshape(some.size, -1)[some] for part in (self._origin, self._sum, self._weight)
         )
         total /= weight
         total += origin
         return np.asarray(total.reshape(-1, *self.shape[2:]))
 
-    def image(self, blend: Array | None = None, amount: Array | float = 0.0) -> Array:
+    def image(self, other: Array | None = None, other_weight: Array | float = 0.0) -> Array:
         """The mean so far, float64; zero where no patch has been added.
 
         Parameters
         ----------
-        blend : array of the picture's shape, optional
-            Another picture that joins the mean at each pixel with weight ``amount``, and that
-            fills pixels without a patch.
-        amount : float or array of the picture's shape
-            Its weight.
+        other : array of the picture's shape, optional
+            A picture to average with the patches. It fills pixels without a patch.
+        other_weight : float or array of the picture's shape, default 0
+            Weight of ``other``.
         """
         covered = self._weight > 0
         weight = np.where(covered, self._weight, 1.0)
-        mean = np.where(covered, self._origin + self._total / weight, 0.0).reshape(self.shape)
-        if blend is None:
+        mean = np.where(covered, self._origin + self._sum / weight, 0.0).reshape(self.shape)
+        if other is None:
             return mean
-        share = np.where(
-            covered.reshape(self.shape), amount / (weight.reshape(self.shape) + amount), 1.0
-        )
-        return np.asarray(mean + share * (blend - mean))
+        weight = weight.reshape(self.shape)
+        share = np.where(covered.reshape(self.shape), other_weight / (weight + other_weight), 1.0)
+        return np.asarray(mean + share * (other - mean))
 
 
 def reconstruct(
@@ -138,26 +137,26 @@ def reconstruct(
     patch_size: int | tuple[int, int],
     *,
     means: Any = None,
-    weights: Any = None,
+    patch_weights: Any = None,
 ) -> Array:
-    """The picture whose pixels are the means of all patches that cover them.
+    """Reconstruct a picture by averaging all its overlapping patches.
 
-    The inverse of cutting a picture into all its overlapping patches (`PatchSource` with
-    ``center=False, normalize=False, skip_constant=False``), exact to the last bit.
+    The exact inverse, bit for bit, of cutting a picture into all its patches with `PatchSource`
+    and ``center=False, normalize=False, skip_constant=False``.
 
     Parameters
     ----------
     patches : array (n, m), or iterable of such arrays
-        All overlapping patches, row of places by row of places; at once or block by block, with
-        the same result.
+        All overlapping patches, in the order of `PatchSource`; at once or in blocks, with the same
+        result.
     shape : (height, width) or (height, width, channels)
         The shape of the picture.
     patch_size : int or (int, int)
         Height and width of a patch.
     means : array (n,), (n, 1) or (n, channels), optional
-        What was subtracted from each patch and is to be added to it again.
-    weights : array (n,), optional
-        How much each patch counts.
+        What was subtracted from each patch, to be added back.
+    patch_weights : array (n,), optional
+        Weight of each patch, > 0; 1 by default.
 
     Returns
     -------
@@ -190,15 +189,13 @@ def reconstruct(
             raise ValueError(message)
         check_finite("patches", block, done)
         dtype = np.result_type(dtype, float_dtype(block.dtype))
-        for begin in range(0, len(block), _ROWS):
-            some = block[begin : begin + _ROWS]
+        for first in range(0, len(block), _ROWS):
+            some = block[first : first + _ROWS]
             numbers = slice(done, done + len(some))
             rows, places = np.divmod(np.arange(numbers.start, numbers.stop), columns)
-            average.add(
-                some, rows, places,
-                means=None if means is None else np.asarray(means)[numbers],
-                weights=None if weights is None else np.asarray(weights)[numbers],
-            )  # fmt: skip
+            their_means = None if means is None else np.asarray(means)[numbers]
+            their_weights = None if patch_weights is None else np.asarray(patch_weights)[numbers]
+            average.add(some, rows, places, means=their_means, patch_weights=their_weights)
             done += len(some)
     if done < count:
         message = (
@@ -209,15 +206,6 @@ def reconstruct(
     return average.image().astype(dtype)
 
 
-def check_shape(shape: Any) -> tuple[int, ...]:
-    """The shape of a picture: two sides, and perhaps a number of channels."""
-    sides = tuple(check_integer("shape", side) for side in shape)
-    if len(sides) not in (2, 3):
-        message = f"shape must be (height, width) or (height, width, channels), got {sides}"
-        raise ValueError(message)
-    return sides
-
-
 def _check_corners(name: str, values: Any, n: int, last: int) -> Array:
     corners = np.asarray(values)
     if corners.shape != (n,) or (n and corners.dtype.kind not in "iu"):
@@ -225,6 +213,6 @@ def _check_corners(name: str, values: Any, n: int, last: int) -> Array:
         raise ValueError(message)
     if n and not (corners.min() >= 0 and corners.max() <= last):
         bad = corners[(corners < 0) | (corners > last)][0]
-        message = f"{name} must lie between 0 and {last} for the patch to fit, got {bad}"
+        message = f"{name} must be between 0 and {last} for the patch to fit, got {bad}"
         raise ValueError(message)
     return corners.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Atoms that nothing has to be learned for: cosines, and constants."""
+"""Atoms that need no learning: cosines and constants."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from smalto.checks import Array
 
 
 def constant_atoms(size: tuple[int, int], channels: int, dtype: np.dtype[Any]) -> Array:
-    """One atom for each channel, constant in it and zero in the others (channels, m)."""
+    """One atom per channel, constant in it and zero in the others (channels, m)."""
     area = size[0] * size[1]
     return np.asarray(np.tile(np.eye(channels) / np.sqrt(area), (1, area)), dtype)
 
 
 def cosine_atoms(size: tuple[int, int], channels: int, dtype: np.dtype[Any]) -> Array:
-    """Products of cosines, without the constant one (k, m).
+    """Products of cosines in both directions, except the constant one (k, m).
 
-    Of more frequencies than pixels for the mean of the channels, of fewer for their differences.
+    The mean of the channels gets more frequencies than pixels, their differences get fewer.
     """
-    mixes = _mixes(channels)
     parts = []
-    for i, mix in enumerate(mixes):
+    for i, mixture in enumerate(_channel_mixtures(channels)):
         counts = [side + 2 if i == 0 else max(side * 2 // 3, 1) for side in size]
-        down, across = (_waves(side, n) for side, n in zip(size, counts, strict=True))
+        down, across = (_cosines(side, n) for side, n in zip(size, counts, strict=True))
         waves = np.einsum("ia,jb->ijab", down, across).reshape(-1, size[0] * size[1])[1:]
-        parts.append((waves[:, :, None] * mix).reshape(len(waves), size[0] * size[1] * channels))
+        atoms = waves[:, :, None] * mixture
+        parts.append(atoms.reshape(len(waves), size[0] * size[1] * channels))
     D = np.concatenate(parts)
     if not len(D):  # patches of a single pixel
         return constant_atoms(size, channels, dtype)
     return np.asarray(D / np.linalg.norm(D, axis=1, keepdims=True), dtype)
 
 
-def _waves(side: int, count: int) -> Array:
-    """Cosines of ``count`` frequencies over ``side`` places, all but the first of mean zero."""
+def _cosines(side: int, count: int) -> Array:
+    """Cosines of ``count`` frequencies at ``side`` points, all but the first with mean zero."""
     waves = np.cos(np.outer(np.arange(count), np.arange(side) + 0.5) * np.pi / count)
     waves[1:] -= waves[1:].mean(axis=1, keepdims=True)
     norms = np.linalg.norm(waves, axis=1, keepdims=True)
     return np.asarray(waves[norms[:, 0] > 1e-6] / norms[norms[:, 0] > 1e-6])
 
 
-def _mixes(channels: int) -> Array:
-    """Orthogonal mixtures of the channels, the first one their mean (channels, channels)."""
+def _channel_mixtures(channels: int) -> Array:
+    """Orthogonal mixtures of the channels; the first is their mean (channels, channels)."""
     first = np.ones((channels, 1))
     q, _ = np.linalg.qr(np.hstack([first, np.eye(channels)[:, 1:]]))
     return np.asarray(q.T * np.sign(q[0, 0]))

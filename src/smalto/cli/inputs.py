@@ -1,4 +1,4 @@
-"""Tables of samples by the name of a file, as commands take them."""
+"""Input files: pictures and tables of samples."""
 
 from __future__ import annotations
 
@@ -10,18 +10,30 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
-from smalto.cli.common import STREAM, fail
+from smalto.cli.errors import fail
+from smalto.cli.outputs import STREAM
 
 
 def is_picture(path: Path) -> bool:
-    """Whether it is a picture, or a folder (of pictures), by its name."""
-    from smalto.image.pictures import SUFFIXES
+    """Whether a path is a picture or a folder of pictures, by its name."""
+    from smalto.image.reading import SUFFIXES
 
     return path.suffix.lower() in SUFFIXES or (path.is_dir() and path.suffix != ".zarr")
 
 
+def open_picture(path: Path) -> Array:
+    """Read a picture from a file or from the standard input."""
+    from smalto.image import read_picture
+
+    if path == STREAM:
+        return read_picture(io.BytesIO(sys.stdin.buffer.read()))  # type: ignore[arg-type]
+    if not path.exists():
+        fail(f"there is no file {path}")
+    return read_picture(path)
+
+
 def open_table(path: Path, *, missing: bool = False) -> Any:
-    """The rows of a table as a source."""
+    """Open a table as a source of samples."""
     from smalto.sources import as_source
 
     if path == STREAM:
@@ -35,26 +47,30 @@ def open_table(path: Path, *, missing: bool = False) -> Any:
 
 
 def _from_stream() -> Array:
-    held = sys.stdin.buffer.read()
-    if not held:
-        fail("nothing came from the standard input: a .npy file is expected there")
+    data = sys.stdin.buffer.read()
+    if not data:
+        fail("the standard input is empty: expected a .npy file")
     try:
-        return np.asarray(np.load(io.BytesIO(held), allow_pickle=False))
+        return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
     except (ValueError, EOFError, OSError) as error:
-        fail(f"what came from the standard input is no .npy file: {error}")
+        fail(f"the standard input is not a .npy file: {error}")
 
 
 def _read_text(path: Path) -> Array:
-    """Numbers separated by commas, tabs, semicolons or blanks; a first line of names is skipped."""
+    """Read numbers separated by commas, tabs, semicolons or spaces; skip a header of names."""
     with path.open() as file:
         first = file.readline()
     separator = next((mark for mark in (",", "\t", ";") if mark in first), None)
-    names = 0 if all(_is_number(part) for part in first.split(separator)) else 1
+    header = 0 if all(_is_number(part) for part in first.split(separator)) else 1
     try:
         table = np.genfromtxt(
-            path, delimiter=separator, skip_header=names, dtype=np.float64, ndmin=2,
+            path,
+            delimiter=separator,
+            skip_header=header,
+            dtype=np.float64,
+            ndmin=2,
             missing_values=("", "NA"),
-        )  # fmt: skip
+        )
     except ValueError as error:
         fail(f"{path} is not a table of numbers: {str(error).splitlines()[0]}")
     if table.size == 0:

@@ -1,4 +1,4 @@
-"""``smalto encode``: sparse codes of a table, over a model."""
+"""``smalto encode``: sparse codes of a table over a model."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ import numpy as np
 import typer
 from scipy import sparse
 
-from smalto.cli.common import (
-    STREAM,
-    Force,
-    Threads,
-    check_output,
-    fail,
-    plain_errors,
-    say_if_compiling,
-    write_whole,
-)
-from smalto.cli.tables import open_table
+from smalto.cli.errors import fail, plain_errors
+from smalto.cli.inputs import open_table
+from smalto.cli.option_types import Force, Threads
+from smalto.cli.outputs import STREAM, check_output, write_whole
+from smalto.cli.progress_bar import say_if_compiling
 
-_ROWS = 1 << 15  # read and coded at once
+_ROWS = 1 << 15  # rows read and coded at a time
 
 
 def encode(
-    model: Annotated[Path, typer.Argument(help="A model that smalto learn has written.")],
+    model: Annotated[Path, typer.Argument(help="A model written by smalto learn.")],
     data: Annotated[
-        Path, typer.Argument(help="A table with a sample in each row, as for smalto learn, or -.")
+        Path,
+        typer.Argument(
+            help="A table with one sample per row, in any format of smalto learn, or -."
+        ),
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="The codes to write: .npz (sparse), .npy (dense), or -."),
+        typer.Option(
+            "--out", "-o", help="The codes to write: .npz (sparse) or .npy (dense), or - for .npz."
+        ),
     ] = Path("codes.npz"),
     missing: Annotated[
-        bool, typer.Option("--missing", help="NaN in the table means that an entry is missing.")
+        bool, typer.Option("--missing", help="Treat NaN in the table as missing entries.")
     ] = False,
     threads: Threads = None,
     force: Force = False,
 ) -> None:
-    """Code the rows of a table over the atoms of a model, by the problem it was learned for.
+    """Compute sparse codes of the rows of a table.
 
-    A .npz file is read back by scipy.sparse.load_npz, a .npy file by numpy.load.
+    The dictionary and the coder are those of the model. Load a .npz file with
+    scipy.sparse.load_npz and a .npy file with numpy.load.
 
-    Examples
-    --------
+    For example:
+
       smalto encode model.safetensors samples.npy -o codes.npz
 
       smalto encode model.safetensors - -o - < samples.npy > codes.npz
@@ -59,18 +59,15 @@ def encode(
         source: Any = open_table(data, missing=missing)
         if source.n_features != learned.D.shape[1]:
             fail(
-                f"{data} has {source.n_features} numbers in a row, the atoms of {model} have "
+                f"{data} has {source.n_features} numbers per row, but the atoms of {model} have "
                 f"{learned.D.shape[1]}"
             )
+        kind: dict[str, Any] = {"missing": "nan" if missing else None, "n_threads": threads}
         parts = []
         with say_if_compiling(), tqdm(total=source.n_rows, desc="coding", unit_scale=True) as bar:
             for first in range(0, source.n_rows, _ROWS):
                 rows = np.arange(first, min(first + _ROWS, source.n_rows))
-                parts.append(
-                    learned.encode(
-                        source.rows(rows), missing="nan" if missing else None, n_threads=threads
-                    )
-                )
+                parts.append(learned.encode(source.rows(rows), **kind))
                 bar.update(len(rows))
         codes = sparse.csr_array(sparse.vstack(parts, format="csr"))
         if out.suffix.lower() == ".npy":
@@ -79,6 +76,6 @@ def encode(
             write_whole(out, lambda file: sparse.save_npz(file, codes))
     if out != STREAM:
         typer.echo(
-            f"{codes.shape[0]:,} codes, {codes.nnz / max(codes.shape[0], 1):.1f} nonzeros each; "
-            f"wrote {out}"
+            f"{codes.shape[0]:,} codes with {codes.nnz / max(codes.shape[0], 1):.1f} nonzeros "
+            f"on average; wrote {out}"
         )

@@ -1,4 +1,4 @@
-"""Damage for demonstrations: text over a picture."""
+"""Masks of text, as damage for demonstrations."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ WORDS = (
 
 
 def text_mask(shape: tuple[int, int], *, size: int = 18, words: str = WORDS) -> Array:
-    """Lines of text all over a picture, as a mask: True in the letters.
+    """Return a mask of lines of text that cover a picture: True in the letters.
 
     Parameters
     ----------
     shape : (height, width)
-        Of the picture.
+        The shape of the picture.
     size : int, default 18
         The height of the letters, in pixels.
     words : str
-        What is written, again and again.
+        The text, repeated to fill the picture.
 
     Returns
     -------

@@ -1,0 +1,221 @@
+"""``smalto learn``: a dictionary from pictures or a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from smalto.cli.errors import INTERRUPTED, fail, plain_errors
+from smalto.cli.inputs import is_picture, open_table
+from smalto.cli.model_files import energy_of_atoms
+from smalto.cli.option_types import Force, Seed, Threads
+from smalto.cli.outputs import STREAM, check_output
+from smalto.cli.progress_bar import ProgressBar, say_if_compiling
+
+
+def learn(
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Pictures or folders of pictures, to learn from their patches; or one table "
+            "with one sample per row: .npy, .npz, .csv, .parquet, .zarr, .h5 (file.h5::name for "
+            "one of several arrays), or - for a .npy file on the standard input.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model to write.")] = Path(
+        "model.safetensors"
+    ),
+    atoms: Annotated[int, typer.Option(min=1, help="Number of atoms.")] = 256,
+    patch: Annotated[int, typer.Option(min=1, help="Side of a patch, in pixels.")] = 8,
+    gray: Annotated[
+        bool, typer.Option("--gray", help="Convert pictures to their luminance.")
+    ] = False,
+    lam: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Penalty on the l1 norm of the codes.",
+            show_default="1.2/sqrt(m) times the rms norm of the samples",
+        ),
+    ] = None,
+    mean_nonzeros: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Alternatively, choose the penalty for codes with about this many nonzeros.",
+            show_default=False,
+        ),
+    ] = None,
+    density: Annotated[
+        float | None,
+        typer.Option(
+            help="Learn sparse atoms with about this share of nonzeros.", show_default=False
+        ),
+    ] = None,
+    positive: Annotated[
+        bool, typer.Option("--positive", help="Restrict codes and atoms to be non-negative.")
+    ] = False,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Treat NaN in the table as missing entries.")
+    ] = False,
+    max_epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop after this many passes over the data.", show_default="1"),
+    ] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, help="Stop after this many seconds of learning.", show_default=False),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Samples per step.", show_default="2 per atom")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a run that was stopped.")
+    ] = False,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(min=0, help="Seconds between checkpoints.")
+    ] = 30.0,
+    threads: Threads = None,
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Learn a dictionary and write it to a model file.
+
+    During the run its state is saved to a checkpoint beside the model (model.state.safetensors).
+    After Ctrl-C, a crash or a power cut, --resume with the same data continues from the last
+    checkpoint as if the run had never stopped. A complete run removes its checkpoint.
+
+    For example:
+
+      smalto learn photo.jpg --patch 12 -o photo.safetensors
+
+      smalto learn samples.npy --atoms 100 --mean-nonzeros 10 --max-epochs 5
+
+      smalto learn samples.npy --max-epochs 5 --resume
+    """
+    from smalto import Model
+    from smalto import learn as run
+    from smalto.coders import Lasso
+    from smalto.learners import Online
+    from smalto.learning import Checkpoint
+
+    check_output(out, force or resume, (".safetensors",))
+    checkpoint = out.with_suffix(".state.safetensors")
+    _check_checkpoint(checkpoint, resume, force)
+    if lam is not None and mean_nonzeros is not None:
+        fail("give either --lam or --mean-nonzeros")
+    if max_epochs is None and max_seconds is None:
+        max_epochs = 1
+    with plain_errors():
+        source, about = _open_data(data, patch, gray, missing)
+        if resume:
+            problem = _saved_problem(checkpoint)
+        else:
+            problem = {
+                "n_atoms": atoms,
+                "coder": Lasso(lam, positive=positive, mean_nonzeros=mean_nonzeros),
+                "constraint": _constraint(density, positive),
+                "learner": Online(batch),
+                "random_state": seed,
+            }
+        saver = Checkpoint(checkpoint, every_seconds=checkpoint_seconds, keep=1)
+        with say_if_compiling(), _bar(source, problem, max_epochs, max_seconds) as bar:
+            result = run(
+                source,
+                max_epochs=max_epochs,
+                max_seconds=max_seconds,
+                callbacks=(saver, bar),
+                missing="nan" if missing else None,
+                n_threads=threads,
+                **problem,
+            )
+        if result.state.step:
+            energy = energy_of_atoms(result.state).tolist()
+            about |= {"use": energy, "samples": result.state.samples}
+            Model.of(result.state, about).save(out)
+    _report(result, out)
+    if result.stopped == "interrupt":
+        typer.echo(f"stopped: continue from {checkpoint} with --resume", err=True)
+        raise typer.Exit(INTERRUPTED)
+    checkpoint.unlink(missing_ok=True)
+
+
+def _check_checkpoint(checkpoint: Path, resume: bool, force: bool) -> None:
+    """Fail if there is no run to resume, or if a new one would discard a stopped one."""
+    if resume and not checkpoint.exists():
+        fail(f"there is no run to resume: {checkpoint} does not exist")
+    if checkpoint.exists() and not (resume or force):
+        fail(
+            f"{checkpoint} is the checkpoint of a stopped run: continue it with --resume, or "
+            "discard it with --force"
+        )
+
+
+def _open_data(
+    data: list[Path], patch: int, gray: bool, missing: bool
+) -> tuple[Any, dict[str, Any]]:
+    """Return the source to learn from, and what the model records about it."""
+    from smalto.image import PatchSource
+    from smalto.image.reading import as_pictures
+
+    pictures = [path != STREAM and is_picture(path) for path in data]
+    if not any(pictures):
+        if len(data) > 1:
+            fail(f"only one table can be learned from, got {', '.join(map(str, data))}")
+        return open_table(data[0], missing=missing), {}
+    if not all(pictures):
+        fail(f"{data[pictures.index(False)]} is not a picture, but other files are: use one kind")
+    found = [picture for path in data for picture in as_pictures(path)]
+    source = PatchSource(found, patch, as_gray=gray)
+    return source, {"patch": list(source.patch_shape), "centered": True}
+
+
+def _constraint(density: float | None, positive: bool) -> Any:
+    """The set of atoms: sparse ones if a density is given."""
+    from smalto.constraints import ElasticNetBall, L2Ball
+
+    if density is not None:
+        return ElasticNetBall(density=density, positive=positive)
+    return L2Ball(positive=positive)
+
+
+def _saved_problem(checkpoint: Path) -> dict[str, Any]:
+    """The state of a stopped run, as arguments of `smalto.learn`."""
+    from smalto import State
+
+    state = State.load(checkpoint)
+    typer.echo(f"continuing after {state.samples:,} samples, in epoch {state.epoch + 1}")
+    return {"n_atoms": len(state.D), "state": state}
+
+
+def _bar(
+    source: Any, problem: dict[str, Any], max_epochs: int | None, max_seconds: float | None
+) -> ProgressBar:
+    """A progress bar over the samples if their number is known, else over the seconds."""
+    n = getattr(source, "n_rows", None)
+    if n is not None:
+        typer.echo(f"{n:,} samples of {source.n_features} numbers, {problem['n_atoms']} atoms")
+    if n is None or max_epochs is None:
+        return ProgressBar(seconds=max_seconds)
+    return ProgressBar(samples=n * max_epochs)
+
+
+def _report(result: Any, out: Path) -> None:
+    """Print a summary of the run."""
+    last = result.history[-1] if result.history else None
+    if last is None or not last.step:
+        typer.echo("nothing was learned")
+        return
+    lam = "" if last.lam is None else f", lam {last.lam:.4g}"
+    typer.echo(
+        f"{len(result.D)} atoms from {last.samples:,} samples in {last.seconds:.1f} s "
+        f"({last.samples / max(last.seconds, 1e-9):,.0f} per second); cost {last.batch_cost:.4f}, "
+        f"{last.mean_nonzeros:.1f} nonzeros per sample{lam}\nwrote {out}"
+    )
+    density = float(np.mean(result.D != 0))
+    if density < 0.99:
+        typer.echo(f"{100 * density:.1f} % of the entries of the atoms are nonzero")

@@ -1,0 +1,51 @@
+"""Errors and warnings, one line each on the standard error."""
+
+from __future__ import annotations
+
+import errno
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import typer
+
+INTERRUPTED = 130  # exit code after Ctrl-C
+
+
+def fail(message: str) -> NoReturn:
+    """Print one line that says what is wrong, and exit."""
+    typer.echo(f"smalto: {' '.join(message.split())}", err=True)
+    raise typer.Exit(1)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn errors that users can fix into one line each; other exceptions keep their traceback."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except OSError as error:
+        fail(_describe(error))
+    except MemoryError:
+        fail("there is not enough memory for this")
+    except (ValueError, TypeError, ImportError, ArithmeticError) as error:
+        fail(str(error) or type(error).__name__)
+
+
+def _describe(error: OSError) -> str:
+    if error.strerror is None:
+        return str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    full = " (nothing was written)" if error.errno == errno.ENOSPC else ""
+    return f"{where}{error.strerror}{full}"
+
+
+def show_warnings() -> None:
+    """Print warnings as one line each on the standard error."""
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        typer.echo(f"smalto: warning: {' '.join(str(message).split())}", err=True)
+
+    warnings.showwarning = show

@@ -1,0 +1,80 @@
+"""Output files: checked before any work, and written completely or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from smalto.checks import Array
+from smalto.cli.errors import fail
+
+STREAM = Path("-")  # stands for the standard input or output
+PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def check_output(path: Path, force: bool, suffixes: tuple[str, ...] = ()) -> None:
+    """Fail, before any work is done, if a file cannot or should not be written."""
+    if path == STREAM:
+        return
+    if suffixes and path.suffix.lower() not in suffixes:
+        fail(f"{path} must end in {' or '.join(suffixes)}")
+    folder = path.parent
+    if not folder.is_dir():
+        fail(f"there is no folder {folder} for {path.name}")
+    if path.is_dir():
+        fail(f"{path} is a folder")
+    if path.exists() and not force:
+        fail(f"{path} already exists: use --force to overwrite it, or another name")
+    if not os.access(folder, os.W_OK):
+        fail(f"{folder} is read-only")
+
+
+def need_matplotlib() -> None:
+    """Fail, before any work is done, if matplotlib is not installed."""
+    import importlib.util
+
+    if importlib.util.find_spec("matplotlib") is None:
+        fail('plots need matplotlib: pip install "smalto[plot]"')
+
+
+def write_whole(path: Path, write: Callable[[Any], None]) -> None:
+    """Write a file with ``write(file)``; it appears under its name only when it is complete."""
+    if path == STREAM:
+        held = io.BytesIO()
+        write(held)
+        sys.stdout.buffer.write(held.getvalue())
+        sys.stdout.buffer.flush()
+        return
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_picture(path: Path, pixels: Array) -> None:
+    """Write pixels (uint8, or gray uint16) in the format given by the suffix."""
+    from PIL import Image
+
+    picture = Image.fromarray(pixels)
+    formats = Image.registered_extensions()
+    kind = "PNG" if path == STREAM else formats.get(path.suffix.lower())
+    if kind is None or kind not in Image.SAVE:
+        fail(f"{path.suffix or path.name!r} is not a format in which pictures can be written")
+    settings = {"quality": 95} if kind in ("JPEG", "WEBP") else {}
+    write_whole(path, lambda file: picture.save(file, kind, **settings))
+
+
+def write_figure(path: Path, axes_or_figure: Any) -> None:
+    """Write a matplotlib figure."""
+    figure = getattr(axes_or_figure, "figure", axes_or_figure)
+    kind = path.suffix.lower().lstrip(".") or "png"
+    write_whole(path, lambda file: figure.savefig(file, format=kind))

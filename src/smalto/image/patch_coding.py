@@ -1,0 +1,106 @@
+"""Codes of the overlapping patches of a picture, and the average of what they encode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.coders.base import Coder, Codes
+from smalto.coders.coding import code_rows, prepare
+from smalto.coders.signals import Signals
+from smalto.image.averaging import PatchAverage
+from smalto.image.patch_grid import PatchGrid, flat_mask
+from smalto.kernels.image.patch_gathering import decode
+from smalto.threads import run_tasks, single_threaded_blas
+
+_AT_ONCE = 1 << 13  # patches in memory at a time, approximately
+_TASK = 1024  # patches cut or composed as one task
+
+
+def average_of_codes(
+    grid: PatchGrid, D: Array, coder: Coder, *, stride: int, n_threads: int
+) -> PatchAverage:
+    """Code the centered patches of a picture over D and average the patches αD."""
+    average = PatchAverage(grid.pixels.shape[1:], grid.size)
+    with single_threaded_blas():
+        prepared = prepare(D, coder, n_threads)
+        for rows, columns in _blocks(*grid.strided(stride)):
+            X, means = cut(grid, grid.offsets(0, rows, columns), D.dtype, n_threads)
+            codes = code_rows(Signals(X), prepared, None, n_threads, measured=False).codes
+            compose(codes, D, X, n_threads)
+            average.add(X, rows, columns, means=means)
+    return average
+
+
+def average_of_known(
+    grid: PatchGrid, mask: Array, D: Array, coder: Coder, positions: Array, n_threads: int
+) -> PatchAverage:
+    """Code the known pixels of the patches at these positions and average the patches αD."""
+    average = PatchAverage(grid.pixels.shape[1:], grid.size)
+    with single_threaded_blas():
+        prepared = prepare(D, coder, n_threads)
+        for begin in range(0, len(positions), _AT_ONCE):
+            _, rows, columns = grid.corners(positions[begin : begin + _AT_ONCE])
+            offsets = grid.offsets(0, rows, columns)
+            X, means, missing = _cut_known(grid, mask, offsets, D.dtype, n_threads)
+            codes = code_rows(Signals(X, missing), prepared, None, n_threads, measured=False).codes
+            compose(codes, D, X, n_threads)
+            average.add(X, rows, columns, means=means)
+    return average
+
+
+def cut(
+    grid: PatchGrid,
+    offsets: Array,
+    dtype: np.dtype[np.floating],
+    n_threads: int,
+    *,
+    center: bool = True,
+) -> tuple[Array, Array]:
+    """Cut out the patches at these offsets; return them and their means by channel."""
+    groups = grid.channels if center else 0
+    X = np.empty((len(offsets), grid.n_features), dtype)
+    means = np.empty((len(offsets), groups))
+
+    def task(number: int) -> None:
+        some = slice(number * _TASK, (number + 1) * _TASK)
+        grid.gather(offsets[some], X[some], means[some], groups=groups)
+
+    run_tasks(task, -(-len(offsets) // _TASK), n_threads)
+    return X, means
+
+
+def _cut_known(
+    grid: PatchGrid, mask: Array, offsets: Array, dtype: np.dtype[np.floating], n_threads: int
+) -> tuple[Array, Array, Array]:
+    """As `cut`, with zeros for missing pixels; return also which ones are missing (n, m)."""
+    X = np.empty((len(offsets), grid.n_features), dtype)
+    means, missing = np.empty((len(offsets), grid.channels)), np.empty(X.shape, np.bool_)
+    marks = flat_mask(mask)
+
+    def task(number: int) -> None:
+        some = slice(number * _TASK, (number + 1) * _TASK)
+        outputs = X[some], means[some], missing[some]
+        grid.gather_known(offsets[some], marks, outputs, groups=grid.channels)
+
+    run_tasks(task, -(-len(offsets) // _TASK), n_threads)
+    return X, means, missing
+
+
+def compose(codes: Codes, D: Array, out: Array, n_threads: int) -> None:
+    """Write the signals αD of codes α."""
+
+    def task(number: int) -> None:
+        some = slice(number * _TASK, min((number + 1) * _TASK, len(out)))
+        decode(codes.indptr[some.start : some.stop + 1], *codes[1:], D, out[some])
+
+    run_tasks(task, -(-len(out) // _TASK), n_threads)
+
+
+def _blocks(rows: Array, columns: Array) -> Iterator[tuple[Array, Array]]:
+    """Row and column of all patches in these rows and columns, several rows at a time."""
+    lines = max(1, _AT_ONCE // len(columns))
+    for some in np.split(rows, range(lines, len(rows), lines)):
+        yield np.repeat(some, len(columns)), np.tile(columns, len(some))
