@@ -89,7 +89,7 @@ def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
 
 
 def as_rows(name: str, X: Any) -> Rows:
-    """Return ``X`` as a two-dimensional array of real numbers, dense or CSR, without copying."""
+    """Return ``X`` as a 2-D array of real numbers, dense or CSR; copy only to convert it."""
     if sparse.issparse(X):
         X = X if X.format == "csr" else X.tocsr()
     elif not isinstance(X, np.ndarray):

@@ -56,7 +56,7 @@ class DatasetBatches(Batches):
         self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
         self.has_missing = mask is not None or missing is not None
         self.n_draws = source.n_rows if groups is None else len(groups[0]) - 1
-        self._zeroed = False  # whether masked entries are zero, and the others known to be finite
+        self._zeroed = False  # whether masked entries are zero and all others finite
         self._ahead: ReadAhead[tuple[Samples, int, int]] | None = None
 
     @classmethod
@@ -95,7 +95,7 @@ class DatasetBatches(Batches):
         return self._take(np.sort(numbers)).signals.X
 
     def whole(self, place: int = 0) -> LocalBatch:
-        """Return all samples as one batch, ordered by group, that ends at ``place`` of a stream."""
+        """Return all samples as one batch, ordered by group; ``place`` is the place after it."""
         if self.groups is None:
             samples = self._take(np.arange(self.source.n_rows))
         else:
@@ -115,7 +115,7 @@ class DatasetBatches(Batches):
             self._blocks = self._ahead = ReadAhead(self._blocks)
 
     def draw(self, state: State, interrupted: Callable[[], bool]) -> LocalBatch:
-        """Return the next batch; the whole data set is read block by block while it is coded."""
+        """Return the next batch, read completely unless it is the whole data set."""
         first, n_samples, end = next(self._blocks)
         blocks = self._batch(first, n_samples, interrupted)
         if not self._in_parts:

@@ -1,4 +1,4 @@
-"""Batch learning, to which the paper compares online learning."""
+"""Batch learning, a baseline of the paper."""
 
 from __future__ import annotations
 

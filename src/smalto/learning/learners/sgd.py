@@ -1,4 +1,4 @@
-"""Projected stochastic gradient descent, to which the paper compares online learning."""
+"""Projected stochastic gradient descent, a baseline of the paper."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
 ATOMS = 64  # rows of A and B that one task fills
-FEATURES = 512  # columns of B that one task fills, where codes are dense
+FEATURES = 512  # columns of B that one task fills, if codes are dense
 DENSE = 0.1  # share of nonzeros above which dense matrix products are faster
 WORST = 8  # badly coded samples of a block that are considered as new atoms
 
@@ -134,7 +134,7 @@ class Contribution:
         self._add_sums(stats, scaled)
 
     def _add_dense(self, stats: Stats, scaled: float, n_threads: int) -> None:
-        """Do the same by dense matrix products, which are faster for dense codes."""
+        """Add these samples by dense matrix products, which are faster for dense codes."""
         n_atoms = len(stats.A)
         codes = self.codes.as_csr(n_atoms).toarray().astype(np.float64, copy=False)
         weighted = (

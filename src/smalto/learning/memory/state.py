@@ -21,7 +21,7 @@ from smalto.learning.options import Continuation, Replacement
 
 @dataclass
 class State:
-    """The state of a run: with the same data, `learn` resumes from it with the same bits.
+    """The state of a run, from which `learn` resumes it bit for bit, given the same data.
 
     Attributes
     ----------
