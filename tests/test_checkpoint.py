@@ -230,7 +230,7 @@ def test_a_full_disk(small_disk):
     saver = Checkpoint(path, every_steps=2, keep=1)
     with pytest.raises(OSError, match="No space left") as caught:
         learn(X, 30, Lasso(0.5), callbacks=[saver, fill], **options)
-    assert "the one before it is as it was" in "".join(caught.value.__notes__)
+    assert "the previous one is intact" in "".join(caught.value.__notes__)
     assert State.load(path).step == 4
     assert sorted(file.name for file in small_disk.iterdir()) == ["other", "run.safetensors"]
     (small_disk / "other").unlink()

@@ -176,7 +176,7 @@ class Wrong(Constraint):
     ("make", "error", "message"),
     [
         (lambda: ElasticNetBall(-1), ValueError, "gamma must be >= 0, got -1"),
-        (lambda: ElasticNetBall(), ValueError, "give gamma, or the density"),
+        (lambda: ElasticNetBall(), ValueError, "gamma and density are both None"),
         (lambda: ElasticNetBall(density=0), ValueError, "density must be"),
         (lambda: ElasticNetBall(density=1.5), ValueError, r"density must be in \(0, 1\], got 1.5"),
         (lambda: FusedLassoBall(0.1, -2), ValueError, "gamma2 must be >= 0, got -2"),
@@ -195,12 +195,12 @@ class Wrong(Constraint):
                 Wrong(lambda atom: atom.__imul__(2.0) is None or None),
             ),
             ValueError,
-            "Wrong.project left an atom outside of the set: its gauge is 2",
+            "Wrong.project left an atom outside the set: its gauge is 2",
         ),
         (
             lambda: learn(samples(n=100), 5, constraint=Wrong(lambda atom: atom[:3])),
             TypeError,
-            "Wrong.project must change the atom in place and return None, got a ndarray back",
+            "Wrong.project must change the atom in place and return None, but returned a ndarray",
         ),
     ],
 )

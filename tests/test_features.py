@@ -118,5 +118,7 @@ def test_bad_settings():
     for wrong in (0.0, 1.5, -1):
         with pytest.raises(ValueError, match="features must be in"):
             Online(features=wrong)
-    with pytest.raises(TypeError, match=r"needs a set that can be divided .* not FusedLassoBall"):
+    with pytest.raises(
+        TypeError, match=r"needs a constraint that can be divided .* got FusedLassoBall"
+    ):
         learn(X, 8, constraint=FusedLassoBall(0.1, 0.1), learner=Online(features=0.5))

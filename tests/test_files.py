@@ -163,16 +163,18 @@ CHANGES = {
         {"state.store.counts": a["state.store.counts"][:5]}
     ),
     "step is -3": lambda f, a: f.update(step=-3),
-    "step is 1.5, not": lambda f, a: f.update(step=1.5),
+    "step is 1.5, expected": lambda f, a: f.update(step=1.5),
     "place is 301 of 300": lambda f, a: f.update(place=301),
     "seconds is inf": lambda f, a: f.update(seconds={"float": "inf"}),
     "with the settings": lambda f, a: f.pop("epoch"),
-    "its memory is not that of": lambda f, a: f["learner"]["fields"].update(memory="all"),
+    "its statistics or stored codes are not those of": lambda f, a: f["learner"]["fields"].update(
+        memory="all"
+    ),
     "whose memory is 'none'": lambda f, a: f["learner"]["fields"].update(memory="none"),
-    "a Lasso that cannot be: lam must be": lambda f, a: f["coder"]["fields"].update(lam=-1.0),
+    "an invalid Lasso: lam must be": lambda f, a: f["coder"]["fields"].update(lam=-1.0),
     "whose positive is 'yes'": lambda f, a: f["coder"]["fields"].update(positive="yes"),
     "a Popen, which this program does not know": lambda f, a: f["coder"].update(kind="Popen"),
-    "means nothing here": lambda f, a: f.update(coder={"eval": "print(1)"}),
+    "a setting that cannot be read": lambda f, a: f.update(coder={"eval": "print(1)"}),
     "coder must be a coder": lambda f, a: f.update(coder=f["learner"]),
     "learner must be a learner": lambda f, a: f.update(learner=f["coder"]),
 }
@@ -191,17 +193,17 @@ def test_foreign_files_are_refused(whole, tmp_path):
         load_state(tmp_path / "gone")
     for content in (b"", b"text", b"\x00" * 100, struct.pack("<Q", 1 << 60) + b"{}"):
         (tmp_path / "x").write_bytes(content)
-        with pytest.raises(ValueError, match="no whole safetensors file"):
+        with pytest.raises(ValueError, match="not a complete safetensors file"):
             load_state(tmp_path / "x")
     save_file({"D": X}, tmp_path / "x")
-    with pytest.raises(ValueError, match="none that smalto has written"):
+    with pytest.raises(ValueError, match="was not written by smalto"):
         load_state(tmp_path / "x")
     with safe_open(whole, framework="numpy") as file:
         metadata = file.metadata()
     save_file(load_file(whole), tmp_path / "x", {**metadata, "format_version": "2"})
     with pytest.raises(ValueError, match=r"format version 2 \(of smalto .*reads version 1"):
         load_state(tmp_path / "x")
-    with pytest.raises(ValueError, match="no whole safetensors file"):
+    with pytest.raises(ValueError, match="not a complete safetensors file"):
         load_state(tmp_path)
 
 
@@ -217,12 +219,12 @@ def test_models(whole, tmp_path):
     )  # fmt: skip
     np.testing.assert_array_equal(loaded.encode(X).toarray(), model.encode(X).toarray())
     np.testing.assert_array_equal(Model.load(whole).D, model.D)  # a checkpoint has one too
-    with pytest.raises(ValueError, match=r"holds a smalto\.model, wanted is a smalto\.state"):
+    with pytest.raises(ValueError, match=r"holds a smalto\.model, expected a smalto\.state"):
         load_state(path)
     with pytest.raises(ValueError, match="D must be float32 or float64"):
         Model(np.arange(4), state.coder, state.constraint)
     write_file(path, "model", {"coder": None}, {"D": model.D})
-    with pytest.raises(ValueError, match="holds no model"):
+    with pytest.raises(ValueError, match="does not hold a valid model"):
         Model.load(path)
 
 

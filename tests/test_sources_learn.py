@@ -74,7 +74,7 @@ def test_an_iterator_ends_the_run():
     result = learn(cut(X), 10, max_epochs=None, max_steps=1000, **SETTINGS)
     assert (result.stopped, result.state.epoch, result.state.samples) == ("source", 1, len(X))
     assert learn(cut(X), 10, **SETTINGS).stopped == "epochs"
-    with pytest.warns(UserWarning, match="max_epochs=3 was asked for, .* read only once"):
+    with pytest.warns(UserWarning, match="max_epochs=3 was requested, .* read only once"):
         result = learn(cut(X), 10, max_epochs=3, **SETTINGS)
     assert (result.stopped, result.state.epoch) == ("source", 1)
     # A list begins again, and one whose second reading is empty does not go on for ever.

@@ -1,4 +1,4 @@
-"""Checks of what users give, and the messages of the errors."""
+"""Checks of user input, with the messages of the errors they raise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import sparse
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = Any  # checked rows of data: an ndarray, or a SciPy CSR array or matrix
-Matrix: TypeAlias = npt.ArrayLike | sparse.sparray | sparse.spmatrix  # what a user gives
+Matrix: TypeAlias = npt.ArrayLike | sparse.sparray | sparse.spmatrix  # user input
 
 
 def float_dtype(dtype: Any) -> np.dtype[Any]:
@@ -22,7 +22,7 @@ def float_dtype(dtype: Any) -> np.dtype[Any]:
 def check_number(
     name: str, value: Any, *, low: float = -np.inf, high: float = np.inf, strict: bool = False
 ) -> float:
-    """Return ``value`` as a float within [low, high], or above ``low`` where ``strict``."""
+    """Return ``value`` as a float; raise unless low <= value <= high (low < value if strict)."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         message = f"{name} must be a number, got {value!r}"
         raise TypeError(message)
@@ -37,7 +37,7 @@ def check_number(
 
 
 def check_integer(name: str, value: Any, *, low: int = 1) -> int:
-    """Return ``value`` as an int of at least ``low``."""
+    """Return ``value`` as an int; raise unless it is an integer of at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         message = f"{name} must be an integer, got {value!r}"
         raise TypeError(message)
@@ -48,17 +48,17 @@ def check_integer(name: str, value: Any, *, low: int = 1) -> int:
 
 
 def check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
-    """Raise TypeError for a value of another type, saying what is wanted."""
+    """Raise TypeError unless ``value`` is of this type; ``wanted`` describes it in the message."""
     if not isinstance(value, kind):
         message = f"{name} must be {wanted}, got {value!r}"
         raise TypeError(message)
 
 
 def check_role(name: str, value: Any, role: type, example: str) -> None:
-    """Raise TypeError unless ``value`` is a coder, a constraint or a learner; hint at the slip."""
+    """Raise TypeError unless ``value`` is a coder, constraint or learner; hint at missing ()."""
     if isinstance(value, role):
         return
-    hint = f" (one of your own must subclass smalto.{name}s.{role.__name__})"
+    hint = f" (a {name} of your own must subclass smalto.{name}s.{role.__name__})"
     if isinstance(value, type):
         hint = f"; did you mean {value.__name__}(...)?"
     message = f"{name} must be a {name} such as {example}, got {value!r}{hint}"
@@ -66,14 +66,14 @@ def check_role(name: str, value: Any, role: type, example: str) -> None:
 
 
 def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
-    """Raise ValueError for NaN and infinity: how many there are, and where the first one is."""
+    """Raise ValueError if there are NaNs or infinities; say how many, and where the first is."""
     data = values.data if sparse.issparse(values) else values
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.sum(data)):  # one pass without a temporary, nearly always enough
+        if np.isfinite(np.sum(data)):  # usually enough: one pass, no temporary
             return
     bad = ~np.isfinite(data)
     count = int(np.count_nonzero(bad))
-    if count == 0:  # the sum overflowed, the numbers did not
+    if count == 0:  # the sum overflowed, but every value is finite
         return
     if sparse.issparse(values):
         position = int(np.flatnonzero(bad)[0])
@@ -89,13 +89,13 @@ def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
 
 
 def as_rows(name: str, X: Any) -> Rows:
-    """Return ``X`` as a two-dimensional array of real numbers, dense or CSR, without copying."""
+    """Return ``X`` as a 2-D array of real numbers, dense or CSR; copy only to convert it."""
     if sparse.issparse(X):
         X = X if X.format == "csr" else X.tocsr()
     elif not isinstance(X, np.ndarray):
         X = np.asarray(X)
     if X.ndim != 2:
-        hint = "; a single signal x is x[None, :]" if X.ndim == 1 else ""
+        hint = "; for a single signal x give x[None, :]" if X.ndim == 1 else ""
         message = f"{name} must be two-dimensional (rows are samples), got shape {X.shape}{hint}"
         raise ValueError(message)
     if X.dtype == object:
@@ -114,7 +114,7 @@ def as_rows(name: str, X: Any) -> Rows:
 
 
 def as_floats(X: Rows, dtype: np.dtype[Any]) -> Rows:
-    """Return rows in the dtype of the computation, C-contiguous if dense; a copy only if needed."""
+    """Return rows in this dtype, C-contiguous or canonical CSR; copy only if needed."""
     if sparse.issparse(X):
         X = X if X.dtype == dtype else X.astype(dtype)
         return X if X.has_canonical_format else _canonical(X)
@@ -128,7 +128,7 @@ def _canonical(X: Any) -> Any:
 
 
 def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any], name: str = "D") -> Array:
-    """Check a dictionary (k, m): rows are atoms, as many features as the data has."""
+    """Return a dictionary (k, m) as a C-contiguous array; raise unless it fits the data."""
     D = as_rows(name, D)
     if sparse.issparse(D):
         D = D.toarray()
@@ -136,7 +136,7 @@ def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any], name: str = "D"
         message = f"{name} has no atoms: its shape is {D.shape}"
         raise ValueError(message)
     if D.shape[1] != n_features:
-        message = f"{name} has {D.shape[1]} features (rows are atoms), the data has {n_features}"
+        message = f"{name} has {D.shape[1]} features (rows are atoms), expected {n_features}"
         raise ValueError(message)
     check_finite(name, D)
     return np.ascontiguousarray(D, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Constraint sets of the dictionary: where each atom has to live (Section 5.2 of the paper)."""
+"""Constraints: the convex sets that atoms must lie in (Section 5.2 of the paper)."""
 
 from smalto.constraints.base import Constraint
 from smalto.constraints.elastic_net_ball import ElasticNetBall

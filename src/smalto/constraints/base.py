@@ -1,4 +1,4 @@
-"""What a constraint is: a closed convex set in which each atom has to live."""
+"""The base class of constraints: closed convex sets that atoms must lie in."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 from smalto.checks import Array, check_role
 from smalto.constraints.density import DensitySearch
 
-INSIDE = 1.0 + 1e-3  # the gauge up to which a projected atom counts as inside of its set
+INSIDE = 1.0 + 1e-3  # the largest gauge at which a projected atom counts as inside its set
 
 
 class Constraint(ABC):
-    """A closed convex set of atoms: subclass it and say how to project onto it.
+    """Abstract base class of constraints: closed convex sets that atoms must lie in.
 
-    Two methods are enough (`project` and `gauge`); plain Python will do. A constraint that is
-    to be saved in files is a frozen dataclass, see `smalto.learning.register`.
+    A subclass must implement `project` and `gauge`; plain Python will do. To be saved in files
+    it must be a frozen dataclass, see `smalto.learning.register`.
     """
 
     positive: bool | None = None
-    """Whether atoms are non-negative; None: not said."""
+    """Whether atoms are non-negative; None if unknown."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Raise TypeError for a subclass of a constraint that is complete.
+        """Raise TypeError if the class inherits from a concrete constraint.
 
-        Its compiled update would go on projecting onto the set of the parent.
+        The compiled update of the parent would still project onto the parent's set.
         """
         super().__init_subclass__(**options)
         for parent in cls.__mro__[1:]:
@@ -36,8 +36,8 @@ class Constraint(ABC):
                 and parent is not Constraint
             ):
                 message = (
-                    f"{cls.__name__} subclasses the constraint {parent.__name__}: subclass Constraint, "
-                    f"and call {parent.__name__}().project in its project where that helps"
+                    f"{cls.__name__} subclasses the constraint {parent.__name__}: subclass "
+                    f"Constraint instead; its project may call {parent.__name__}().project"
                 )
                 raise TypeError(message)
 
@@ -47,14 +47,14 @@ class Constraint(ABC):
 
     @abstractmethod
     def gauge(self, atom: Array) -> float:
-        """Return a number that is at most 1 just when the atom lies in the set."""
+        """Return a number that is at most 1 if and only if the atom lies in the set."""
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
-        """Update the atoms of a block in turn, in place; return the change of the objective.
+        """Update a block of atoms one by one, in place; return the change of the objective.
 
-        The block has the atoms from ``first`` on; A (rows, k) are its rows of the statistics, and
-        R (rows, m) its residuals ``B − A D``. Atoms with ``A_jj`` up to ``smallest`` are left as
-        they are. Constraints with a kernel in `smalto.kernels.learning.block_sweep` override this.
+        The block starts at atom ``first``. A (rows, k) holds its rows of the statistics, R
+        (rows, m) its residuals ``B − A D``. Atoms with ``A_jj <= smallest`` are not changed.
+        Constraints with a kernel in `smalto.kernels.learning.block_sweep` override this method.
         """
         change = 0.0
         for row in range(len(R)):
@@ -72,29 +72,33 @@ class Constraint(ABC):
         return change
 
     def divided(self, rest: Array) -> tuple[float, Constraint]:
-        """Return what the entries held in ``rest`` leave for the others, which are zero there.
+        """Return the set that is left for some entries of an atom when the others are fixed.
 
-        That is a number r and a constraint S: the others may lie in r times S.
+        ``rest`` is the atom with its free entries set to zero. The set is returned as a number r
+        and a constraint S: the free entries must lie in r times S.
         """
         name = type(self).__name__
-        message = f"features= needs a set that can be divided (L2Ball, ElasticNetBall), not {name}"
+        message = (
+            f"Online(features=...) needs a constraint that can be divided between features "
+            f"(L2Ball, ElasticNetBall, Simplex), got {name}"
+        )
         raise TypeError(message)
 
     @property
     def adapts(self) -> bool:
-        """Whether the set changes while a dictionary is learned, to give a wanted density."""
+        """Whether the set changes during learning, to reach a wanted density."""
         return False
 
     def begun(self, D: Array) -> Self:
-        """Return this constraint with a first guess of what a wanted density takes."""
+        """Return this constraint for the first step, with a first gamma if a density is wanted."""
         return self
 
     def adapted(self, D: Array, search: DensitySearch) -> tuple[Self, DensitySearch]:
-        """Return this constraint moved towards the wanted density of D, and the search after it."""
+        """Return this constraint, adjusted toward the wanted density, and the updated search."""
         return self, search
 
     def matching(self, other: Any) -> Self:
-        """Return this constraint with what is undecided taken from ``other``, to compare the two."""
+        """Return this constraint with undecided parameters taken from ``other``, for comparison."""
         return self
 
 
@@ -105,20 +109,23 @@ def check_constraint(constraint: Any) -> Constraint:
 
 
 def project_checked(constraint: Constraint, atom: Array) -> None:
-    """Project in place, and raise unless the constraint (perhaps a user's) has really done so."""
+    """Project in place; raise if the constraint, perhaps a user's own, did not do so correctly."""
     shape = atom.shape
     answer: Any = constraint.project(atom)
     name = type(constraint).__name__
     if atom.shape != shape:
-        message = f"{name}.project must keep the atom's shape {shape}, it is {atom.shape} now"
+        message = f"{name}.project must keep the shape {shape}, but changed it to {atom.shape}"
         raise ValueError(message)
     if answer is not None:
         message = (
             f"{name}.project must change the atom in place and return None, "
-            f"got a {type(answer).__name__} back"
+            f"but returned a {type(answer).__name__}"
         )
         raise TypeError(message)
     gauge = float(constraint.gauge(atom))
     if not gauge <= INSIDE:
-        message = f"{name}.project left an atom outside of the set: its gauge is {gauge:.4g}, not 1"
+        message = (
+            f"{name}.project left an atom outside the set: its gauge is {gauge:.4g}, "
+            f"expected at most 1"
+        )
         raise ValueError(message)

@@ -1,4 +1,4 @@
-"""The density of a dictionary, and the search for the set that gives a wanted one."""
+"""The density of a dictionary, and the search for the gamma that gives a wanted density."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from smalto.checks import Array, check_number
 
 @dataclass(frozen=True)
 class DensitySearch:
-    """Where the search for a wanted density stands.
+    """The state of the search for the gamma that gives a wanted density.
 
     Parameters
     ----------
     pace : float
-        How far log gamma may move at once.
+        The largest change of log gamma in one move.
     side : int
-        What the last dictionary was: 1 too dense, −1 too sparse, 0 unknown.
+        Whether the last dictionary was too dense (1) or too sparse (−1); 0 before the first move.
     """
 
     pace: float = 0.5
     side: int = 0
 
     def move(self, gamma: float, wanted: float, D: Array) -> tuple[float, DensitySearch]:
-        """Return a larger gamma where D is too dense, a smaller one where it is too sparse.
+        """Return the next gamma, larger if D is too dense, and the updated search.
 
-        The density may answer to gamma gently or all but jump: the pace is halved whenever the
-        wanted density has been overshot, and picks up while it has not.
+        The pace is halved whenever the density has crossed the wanted one, and grows otherwise:
+        the density may change slowly or abruptly with gamma.
         """
         error = float(np.log(max(density(D), 1e-6) / wanted))
         side = int(np.sign(error))
@@ -37,14 +37,14 @@ class DensitySearch:
 
 
 def density(D: Array) -> float:
-    """Return the share of nonzero entries."""
+    """Return the share of nonzero entries of D."""
     return float(np.count_nonzero(D)) / D.size
 
 
 def check_sparsity(name: str, gamma: float | None, wanted: float | None) -> None:
-    """Raise unless gamma or a density is given, both in range."""
+    """Raise ValueError unless gamma or a density is given; check their ranges."""
     if gamma is None and wanted is None:
-        message = f"give {name}, or the density wanted of the atoms"
+        message = f"{name} and density are both None: give one of them"
         raise ValueError(message)
     if gamma is not None:
         check_number(name, gamma, low=0)
@@ -53,13 +53,16 @@ def check_sparsity(name: str, gamma: float | None, wanted: float | None) -> None
 
 
 def decided(gamma: float | None) -> float:
-    """Return gamma; raise where it is still to be found."""
+    """Return gamma; raise ValueError if it has not been found yet."""
     if gamma is None:
-        message = "gamma is not decided yet: a density is aimed at while a dictionary is learned"
+        message = (
+            "gamma is not decided yet: with density=, it is found while a dictionary is learned. "
+            "Give gamma to use the constraint by itself"
+        )
         raise ValueError(message)
     return float(gamma)
 
 
 def first_gamma(wanted: float, n_features: int) -> float:
-    """Return the gamma at which both terms weigh the same in a unit atom of the wanted density."""
+    """Return the gamma for which both norms of an atom of the wanted density count equally."""
     return 1.0 / float(np.sqrt(wanted * n_features))

@@ -1,4 +1,4 @@
-"""The elastic-net ball: sparse atoms."""
+"""The elastic-net ball, for sparse atoms."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from smalto.kernels.projecting import elastic_net_ball
 
 @dataclass(frozen=True)
 class ElasticNetBall(Constraint):
-    """``{d : ‖d‖₂² + gamma ‖d‖₁ ≤ 1}``, and d ≥ 0 where ``positive``: sparse atoms.
+    """The set ``{d : ‖d‖₂² + gamma ‖d‖₁ ≤ 1}``, with d ≥ 0 if ``positive``, for sparse atoms.
 
-    The set of the paper's sparse PCA (Sections 5.2 and 5.4). In the notation of its Appendix
-    B.1, ``‖u‖₁ + (γ′/2)‖u‖₂² ≤ τ`` with γ′ = 2/gamma and τ = 1/gamma.
+    It is the set of the paper's sparse PCA (Sections 5.2 and 5.4). In the notation of its
+    Appendix B.1: ``‖u‖₁ + (γ′/2)‖u‖₂² ≤ τ`` with γ′ = 2/gamma and τ = 1/gamma.
 
     Parameters
     ----------
     gamma : float, optional
-        The larger, the sparser; 0 is the ℓ2 ball.
+        The larger, the sparser the atoms; 0 gives the ℓ2 ball.
     positive : bool, default False
-        Demand d ≥ 0.
+        Whether atoms must be non-negative.
     density : float, optional
-        Instead of ``gamma``: the share of nonzero entries that the dictionary is to have. A
-        gamma is searched for while the dictionary is learned, from the density reached.
+        The share of nonzero entries wanted in the dictionary, instead of ``gamma``, which is
+        then adjusted during learning.
     """
 
     gamma: float | None = None
@@ -40,17 +40,17 @@ class ElasticNetBall(Constraint):
         check_sparsity("gamma", self.gamma, self.density)
 
     def project(self, atom: Array) -> None:
-        """``argmin_u ½‖u − atom‖²`` over the set, in place; true zeros."""
+        """Replace ``atom`` by the nearest point of the set, in place; zeros are exact."""
         work = np.empty(elastic_net_ball.work_size(len(atom)), atom.dtype)
         elastic_net_ball.project_elastic_net(atom, decided(self.gamma), bool(self.positive), work)
 
     def gauge(self, atom: Array) -> float:
-        """``‖atom‖₂² + gamma ‖atom‖₁``, infinite where negative entries may not be."""
+        """Return ``‖atom‖₂² + gamma ‖atom‖₁``, or infinity if a negative entry is not allowed."""
         gauge = elastic_net_ball.elastic_net_gauge
         return float(gauge(atom, decided(self.gamma), bool(self.positive)))
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
-        """Update the atoms of a block."""
+        """Update a block of atoms, in place; return the change of the objective."""
         atom = np.empty(D.shape[1], D.dtype)
         work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
         gamma, positive = decided(self.gamma), bool(self.positive)
@@ -59,7 +59,7 @@ class ElasticNetBall(Constraint):
         )
 
     def divided(self, rest: Array) -> tuple[float, ElasticNetBall]:
-        """``‖d‖₂² + gamma ‖d‖₁ ≤ r²`` is r times this set with gamma / r in place of gamma."""
+        """Return r and the ball with gamma / r: r times it is ``‖d‖₂² + gamma ‖d‖₁ ≤ r²``."""
         gamma = decided(self.gamma)
         taken = float(np.square(rest, dtype=np.float64).sum()) + gamma * float(
             np.abs(rest).sum(dtype=np.float64)
@@ -68,25 +68,25 @@ class ElasticNetBall(Constraint):
         return room, ElasticNetBall(gamma / max(room, 1e-300), bool(self.positive))
 
     def begun(self, D: Array) -> Self:
-        """This set with a first gamma, where a density is wanted."""
+        """Return this set with a first gamma, if a density is wanted."""
         if self.density is None:
             return self
         return replace(self, gamma=first_gamma(self.density, D.shape[1]))
 
     @property
     def adapts(self) -> bool:
-        """Whether gamma follows from a wanted density."""
+        """Whether gamma is adjusted during learning, to reach a wanted density."""
         return self.density is not None
 
     def adapted(self, D: Array, search: DensitySearch) -> tuple[Self, DensitySearch]:
-        """Return this set with its gamma moved towards the wanted density, and the search after it."""
+        """Return the set, its gamma adjusted toward the wanted density, and the updated search."""
         if self.density is None:
             return self, search
         gamma, search = search.move(decided(self.gamma), self.density, D)
         return replace(self, gamma=gamma), search
 
     def matching(self, other: Any) -> Self:
-        """This set with an undecided gamma taken from the other one."""
+        """Return this set with an undecided gamma taken from ``other``, for comparison."""
         if self.density is not None and isinstance(other, type(self)):
             return replace(self, gamma=other.gamma)
         return self

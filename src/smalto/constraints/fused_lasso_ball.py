@@ -1,4 +1,4 @@
-"""The fused-lasso ball: sparse, piecewise constant atoms."""
+"""The fused-lasso ball, for sparse, piecewise constant atoms."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from smalto.kernels.projecting import fused_lasso_ball
 
 @dataclass(frozen=True)
 class FusedLassoBall(Constraint):
-    """``{d : ‖d‖₂² + gamma1 ‖d‖₁ + gamma2 Σ|d_i − d_(i−1)| ≤ 1}``: sparse, piecewise constant.
+    """The set ``{d : ‖d‖₂² + gamma1 ‖d‖₁ + gamma2 Σ|d_i − d_(i−1)| ≤ 1}``.
 
-    Section 5.2 and Appendix B.2 of the paper.
+    It makes atoms sparse and piecewise constant (Section 5.2 and Appendix B.2 of the paper).
 
     Parameters
     ----------
     gamma1 : float, optional
-        The larger, the sparser.
+        The larger, the sparser the atoms.
     gamma2 : float
-        The larger, the fewer the jumps.
+        The larger, the fewer the jumps within an atom.
     positive : bool, default False
-        Demand d ≥ 0.
+        Whether atoms must be non-negative.
     density : float, optional
-        Instead of ``gamma1``: the share of nonzero entries that the dictionary is to have.
+        The share of nonzero entries wanted in the dictionary, instead of ``gamma1``, which is
+        then adjusted during learning.
     """
 
     gamma1: float | None = None
@@ -42,43 +43,43 @@ class FusedLassoBall(Constraint):
         check_number("gamma2", self.gamma2, low=0)
 
     def project(self, atom: Array) -> None:
-        """``argmin_u ½‖u − atom‖²`` over the set, in place; true zeros."""
+        """Replace ``atom`` by the nearest point of the set, in place; zeros are exact."""
         work = np.empty((fused_lasso_ball.WORK_ROWS, len(atom) + 1))
         gammas = decided(self.gamma1), float(self.gamma2)
         fused_lasso_ball.project_fused_lasso(atom, *gammas, bool(self.positive), work)
 
     def gauge(self, atom: Array) -> float:
-        """The left side of the constraint, infinite where negative entries may not be."""
+        """Return the left side of the inequality; infinity if a negative entry is not allowed."""
         gammas = decided(self.gamma1), float(self.gamma2)
         return float(fused_lasso_ball.fused_lasso_gauge(atom, *gammas, bool(self.positive)))
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
-        """Update the atoms of a block."""
+        """Update a block of atoms, in place; return the change of the objective."""
         atom = np.empty(D.shape[1], D.dtype)
         work = np.empty((fused_lasso_ball.WORK_ROWS, D.shape[1] + 1))
         settings = decided(self.gamma1), float(self.gamma2), bool(self.positive)
         return float(block_sweep.sweep_fused_lasso(D, R, A, first, smallest, atom, *settings, work))
 
     def begun(self, D: Array) -> Self:
-        """This set with a first gamma1, where a density is wanted."""
+        """Return this set with a first gamma1, if a density is wanted."""
         if self.density is None:
             return self
         return replace(self, gamma1=first_gamma(self.density, D.shape[1]))
 
     @property
     def adapts(self) -> bool:
-        """Whether gamma1 follows from a wanted density."""
+        """Whether gamma1 is adjusted during learning, to reach a wanted density."""
         return self.density is not None
 
     def adapted(self, D: Array, search: DensitySearch) -> tuple[Self, DensitySearch]:
-        """Return this set with its gamma1 moved towards the wanted density, and the search after it."""
+        """Return the set, its gamma1 adjusted toward the wanted density, and the updated search."""
         if self.density is None:
             return self, search
         gamma1, search = search.move(decided(self.gamma1), self.density, D)
         return replace(self, gamma1=gamma1), search
 
     def matching(self, other: Any) -> Self:
-        """This set with an undecided gamma1 taken from the other one."""
+        """Return this set with an undecided gamma1 taken from ``other``, for comparison."""
         if self.density is not None and isinstance(other, type(self)):
             return replace(self, gamma1=other.gamma1)
         return self

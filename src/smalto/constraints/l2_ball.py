@@ -1,4 +1,4 @@
-"""The ℓ2 ball, and its non-negative part."""
+"""The ℓ2 ball and its non-negative part."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from smalto.kernels.projecting import l2_ball
 
 @dataclass(frozen=True)
 class L2Ball(Constraint):
-    """``{d : ‖d‖₂ ≤ 1}``, and d ≥ 0 where ``positive``: the paper's set (Section 2)."""
+    """The set ``{d : ‖d‖₂ ≤ 1}``, with d ≥ 0 if ``positive`` (Section 2 of the paper)."""
 
     positive: bool = False
 
     def project(self, atom: Array) -> None:
-        """``argmin_u ½‖u − atom‖²`` over the set, in place."""
+        """Replace ``atom`` by the nearest point of the set, in place."""
         l2_ball.project_l2(atom, bool(self.positive))
 
     def gauge(self, atom: Array) -> float:
-        """``‖atom‖₂``, or infinity where an entry is negative and may not be."""
+        """Return ``‖atom‖₂``, or infinity if a negative entry is not allowed."""
         if self.positive and np.any(atom < 0):
             return float("inf")
         return float(np.linalg.norm(np.asarray(atom, np.float64)))
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
-        """Update the atoms of a block."""
+        """Update a block of atoms, in place; return the change of the objective."""
         atom = np.empty(D.shape[1], D.dtype)
         return float(block_sweep.sweep_l2(D, R, A, first, smallest, atom, bool(self.positive)))
 
     def divided(self, rest: Array) -> tuple[float, L2Ball]:
-        """A ball of the radius that is left."""
+        """Return the radius that is left, and this ball."""
         return float(np.sqrt(max(0.0, 1.0 - float(np.square(rest, dtype=np.float64).sum())))), self

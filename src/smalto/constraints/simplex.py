@@ -1,4 +1,4 @@
-"""The simplex: atoms that are distributions."""
+"""The simplex, for atoms that are probability distributions."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from smalto.kernels.projecting import elastic_net_ball
 
 @dataclass(frozen=True)
 class Simplex(Constraint):
-    """``{d : d ≥ 0, Σ d = 1}``: atoms that are distributions (topics, mixtures)."""
+    """The set ``{d : d ≥ 0, Σ d = 1}``: atoms are distributions (topics, mixtures)."""
 
     def project(self, atom: Array) -> None:
-        """``argmin_u ½‖u − atom‖²`` over the set, in place; true zeros."""
+        """Replace ``atom`` by the nearest point of the set, in place; zeros are exact."""
         work = np.empty(elastic_net_ball.work_size(len(atom)), atom.dtype)
         elastic_net_ball.project(atom, atom, 1.0, 0.0, 1.0, elastic_net_ball.RAW, work)
 
     def gauge(self, atom: Array) -> float:
-        """``1 + |Σ atom − 1|``, or infinity where an entry is negative."""
+        """Return ``1 + |Σ atom − 1|``, or infinity if an entry is negative."""
         if np.any(atom < 0):
             return float("inf")
         return 1.0 + abs(float(np.sum(atom, dtype=np.float64)) - 1.0)
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
-        """Update the atoms of a block."""
+        """Update a block of atoms, in place; return the change of the objective."""
         atom = np.empty(D.shape[1], D.dtype)
         work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
         return float(block_sweep.sweep_simplex(D, R, A, first, smallest, atom, work))
 
     def divided(self, rest: Array) -> tuple[float, Simplex]:
-        """A simplex of the sum that is left."""
+        """Return the sum that is left, and this simplex."""
         return max(0.0, 1.0 - float(rest.sum(dtype=np.float64))), self

@@ -1,4 +1,4 @@
-"""Learning a dictionary: the loop, what is remembered of the past, how atoms are updated."""
+"""Dictionary learning: `learn`, its state and files, and callbacks."""
 
 from smalto.learning.callbacks.base import Callback
 from smalto.learning.callbacks.checkpoint import Checkpoint

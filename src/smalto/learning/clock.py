@@ -1,4 +1,4 @@
-"""The one clock of learning: seconds of work, without those of the compiler."""
+"""The clock of learning: it measures time spent working, excluding compilation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from smalto.learning.memory.state import State
 
 
 class _CompileTime(event.Listener):  # type: ignore[misc]
-    """The seconds that Numba has spent compiling in this process, in all threads together."""
+    """The total time that Numba has spent compiling in this process, on any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._at_work = 0  # compilations under way: a kernel compiles those that it calls
+        self._at_work = 0  # nested compilations: compiling a kernel compiles those it calls
         self._began = self._total = 0.0
 
     def on_start(self, event: Any) -> None:
@@ -48,18 +48,18 @@ event.register("numba:compile", _compile_time)
 
 
 def seconds_of_compiling() -> float:
-    """Return how long Numba has compiled in this process so far."""
+    """Return the seconds that Numba has spent compiling in this process so far."""
     return _compile_time.seconds()
 
 
 def count_as_compiling(seconds: float) -> None:
-    """Take time that was spent waiting for another process to compile off the clock."""
+    """Count time spent waiting for another process to compile as compilation."""
     _compile_time.add(seconds)
 
 
 @contextmanager
 def on_the_clock(state: State) -> Iterator[None]:
-    """Add the time that the body takes, compilation aside, to ``state.seconds``."""
+    """Add the time that the body takes, excluding compilation, to ``state.seconds``."""
     began, compiled = time.perf_counter(), seconds_of_compiling()
     try:
         yield

@@ -14,7 +14,7 @@ from smalto.learning.dictionary.new_atoms import RESERVOIR, as_atom, directions
 from smalto.learning.memory.state import State
 from smalto.learning.setup import Setup
 
-_SAMPLE_ROWS = 2048  # samples from which the first dictionary and λ are chosen, at least
+_SAMPLE_ROWS = 2048  # samples, at least, from which the first dictionary and λ are chosen
 
 
 def initial_state(
@@ -27,10 +27,10 @@ def initial_state(
     *,
     stream: bool = False,
 ) -> State:
-    """Decide what a run starts with, from some of its samples.
+    """Return the state before the first step; some samples decide what the settings leave open.
 
-    With ``stream`` the batches are only the beginning of the data: fewer samples than atoms are
-    then no error.
+    With ``stream``, the batches are only the beginning of the data, and may have fewer samples
+    than there are atoms.
     """
     coder, constraint, learner, replacement, continuation = setup.complete()
     seed = as_seed(random_state)
@@ -40,13 +40,16 @@ def initial_state(
         raise ValueError(refusal)
     if init is None and n_rows is not None and n_rows < n_atoms:
         message = (
-            f"n_samples={n_rows} is fewer than the {n_atoms} atoms asked for: "
-            f"ask for fewer atoms or give a first dictionary as init"
+            f"n_samples={n_rows} is fewer than the {n_atoms} atoms requested: "
+            f"request fewer atoms, or give a first dictionary as init"
         )
         raise ValueError(message)
     sample = batches.first_samples(max(_SAMPLE_ROWS, 2 * n_atoms), seed)
     if not (sample.max() > 0 or sample.min() < 0):
-        message = f"all of the {sample.shape[0]} samples looked at are zero or masked: nothing to learn from"
+        message = (
+            f"all of the {sample.shape[0]} samples looked at are zero or masked: "
+            f"nothing to learn from"
+        )
         raise ValueError(message)
     D, constraint = _first_dictionary(init, sample, n_atoms, batches, constraint, seed)
     learner = learner.resolve(n_atoms, n_rows)
@@ -73,7 +76,7 @@ def initial_state(
 def _first_dictionary(
     init: Any, sample: Rows, n_atoms: int, batches: Batches, constraint: Constraint, seed: int
 ) -> tuple[Array, Constraint]:
-    """Return the first atoms, given or taken from samples, and the set in which they now lie."""
+    """Return the first atoms, from ``init`` or from samples, and the set that they lie in."""
     if init is not None:
         D = as_dictionary(init, batches.n_features, batches.dtype, name="init").copy()
         if len(D) != n_atoms:
@@ -90,7 +93,7 @@ def _first_dictionary(
 
 
 def as_seed(random_state: Any) -> int:
-    """Return an integer from what scikit-learn and NumPy users pass as random_state."""
+    """Return an integer seed from a random_state as in scikit-learn or NumPy."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
     if isinstance(random_state, numbers.Integral):

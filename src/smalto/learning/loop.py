@@ -1,4 +1,4 @@
-"""``learn``: the one door to learning."""
+"""The function `learn`, the entry point to learning."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ from smalto.threads import resolve_threads
 
 @dataclass(frozen=True)
 class Result:
-    """What `learn` returns.
+    """The result of `learn`.
 
     Attributes
     ----------
     D : array (k, m)
         The dictionary, one atom per row.
     coder : coder
-        The coder with everything decided (its ``lam``), to encode with.
+        The coder to encode with, all of its parameters decided (such as ``lam``).
     state : State
-        Everything needed to go on.
+        Everything needed to resume the run.
     stopped : str
-        Why it ended: "epochs", "steps", "seconds", "callback", "interrupt", or "source" where
-        a stream has ended that cannot begin again.
+        Why the run ended: "epochs", "steps" or "seconds" for the limit that was reached,
+        "callback", "interrupt" (Ctrl-C), or "source" for a stream that ended and cannot be read
+        again.
     """
 
     D: Array
@@ -52,12 +53,12 @@ class Result:
 
     @property
     def history(self) -> list[Record]:
-        """One line per step, from the first step of the run on, also after it was resumed."""
+        """The records of the run, ``state.history``: one per step, also after it was resumed."""
         return self.state.history
 
     @property
     def sparse_D(self) -> sparse.csr_array:
-        """The dictionary as a csr_array, for sparse atoms."""
+        """The dictionary as a SciPy csr_array."""
         return sparse.csr_array(self.D)
 
 
@@ -88,67 +89,75 @@ def learn(
 ) -> Result:
     """Learn a dictionary: ``min_D Σ_x min_α ½‖x − αD‖² + ψ(α)``, every atom in a convex set.
 
-    Algorithm 1 of the paper with the refinements of its Section 3.4. The coder says what ψ
-    is, the constraint which set, the learner how to get there. Where entries are missing, the
-    norm is that of the known entries: that is what is minimised, by surrogates in which missing
-    entries are filled from the codes.
+    This is Algorithm 1 of the paper with the refinements of its Section 3.4. The coder defines ψ,
+    the constraint defines the set, and the learner is the method. If entries are missing, the norm
+    is that of the known entries.
 
     Parameters
     ----------
     source : array, CSR array, memory map, path, zarr, HDF5, Dask or Arrow data, or iterable
-        Training samples, one per row: whatever `smalto.sources.as_source` takes. Only what a
-        step draws is read and copied; from files it is read ahead in the background. An
-        iterable of batches is a `smalto.sources.Stream`.
+        Training samples, one per row: anything that `smalto.sources.as_source` takes. Only the
+        samples of a step are read and copied; files are read ahead in the background. An
+        iterable of batches becomes a `smalto.sources.Stream`.
     n_atoms : int
         Number k of atoms.
     coder : coder, default ``Lasso()``
+        The sparse coding problem.
     constraint : constraint, default ``L2Ball()``
+        The set that atoms must lie in.
     learner : learner, default ``Online()``
+        The method.
     init : array (k, m), optional
-        The first dictionary; by default distinct random samples, scaled to norm 1.
+        The first dictionary, which is projected onto the constraint set; by default distinct
+        random samples, scaled to norm 1.
     max_epochs, max_steps, max_seconds : optional
-        When to stop: passes over the data, updates, seconds of learning, whichever comes
-        first; one epoch by default. They count from the beginning of the run, also when it
-        is resumed.
+        Limits on passes over the data, dictionary updates and seconds of learning; the run stops
+        at the first that is reached. If none is given, it stops after one epoch. They count from
+        the beginning of the run, also if it is resumed. Seconds exclude compilation, evaluation
+        and callbacks.
     sample_weight : array (n,), optional
         Weights of the samples in the sum, at least zero.
     mask : array of bool (n, m), optional
-        True where an entry is missing; what stands there is ignored.
+        True where an entry is missing; the value there is ignored.
     missing : {None, "nan"}
-        With "nan", NaN means missing; by default it is an error.
+        With "nan", NaN means a missing entry; by default NaN is an error.
     groups : array (n,), optional
-        For coders of several samples at once (`JointLasso`, `JointOMP`): a label for each
-        sample. Whole groups are drawn, as many as it takes for a batch. The samples of a
-        group then have one weight in ``sample_weight``, that of the group's cost in the sum.
+        The group of each sample, for coders that code groups of samples jointly (`JointLasso`,
+        `JointOMP`). A batch consists of whole groups. In ``sample_weight``, all samples of a group
+        must have the same weight.
     validation : array or CSR array, optional
-        Held-out samples whose mean cost is recorded now and then, off the clock. NaN means
-        missing if it does in the source.
+        Held-out samples whose mean cost is recorded at intervals. NaN means missing if it does in
+        the source.
     validation_groups : array, optional
-        The groups of held-out samples.
+        The group of each held-out sample.
     validate_every : int or sequence of int, optional
-        At every so many steps, or after these; by default at steps 1, 2, 3, 4, 6, 8, 12, 16,
-        ... Always before the first step and after the last.
+        The number of steps between two evaluations of held-out samples, or the steps after which
+        to evaluate them; by default 1, 2, 3, 4, 6, 8, 12, 16, ... They are also evaluated before
+        the first step and after the last one.
     state : State, optional
-        Go on from here, bit for bit, with the problem, the learner and the other settings it
-        was made with. ``State.load(path)`` has one from a file; see `Checkpoint`.
+        Resume the run that this state comes from (``result.state``, or ``State.load(path)`` for a
+        `Checkpoint`), with the same bits as if it had not stopped. The settings of the run are in
+        the state; those that are given again must be the same.
     replacement : Replacement, optional
-        When atoms that are unused or duplicates are replaced.
+        When to replace atoms that are unused or duplicates.
     continuation : Continuation, optional
-        Begin with a smaller λ.
+        Start with a smaller λ and increase it step by step.
     callbacks : iterable of callables
-        Each is called after every step as ``callback(state, record)``; a true result ends
-        the run. The state is the live one: copy what you keep.
+        Called after every step as ``callback(state, record)``; a true result ends the run. Each is
+        a plain function or a `smalto.learning.Callback`, such as `Progress`, `EarlyStopping` and
+        `Checkpoint`. Later steps change the state: copy what you keep.
     n_threads : int, optional
-        Threads to use; every available core by default. The result does not depend on it.
+        Number of threads; by default every available core. The result does not depend on it.
     random_state : int, Generator or RandomState, optional
-        Decides the first dictionary and the order of the samples.
+        Determines the first dictionary and the order of the samples.
 
     Returns
     -------
     Result
-        With the dictionary ``D``, the ``state``, the ``history``. Ctrl-C ends the run after
-        the step at hand, with a result; a second one raises as usual. What the source raises
-        is raised here, with the state so far as its attribute ``state``.
+        The dictionary ``D``, the ``coder`` to encode with, the ``state``, its ``history``, and why
+        the run ``stopped``. Ctrl-C ends the run with a result, after the current step at the
+        latest; a second Ctrl-C raises KeyboardInterrupt. If the source raises an exception, its
+        attribute ``state`` is the state after the last complete step.
 
     Examples
     --------
@@ -184,10 +193,10 @@ def learn(
 
 
 def _resumed(state: State, n_atoms: int, setup: Setup, init: Any, batches: Batches) -> State:
-    """Return a copy of the state to go on from; raise if it belongs to another run."""
+    """Return a copy of the state; raise ValueError if it belongs to another problem or data set."""
     check_state(state, n_atoms, batches.n_features, batches.dtype)
     if init is not None:
-        message = "init and state exclude each other: a state has its dictionary"
+        message = "init and state exclude each other: a state has a dictionary already"
         raise ValueError(message)
     setup.check_same(state)
     if state.n_rows is not None and state.n_rows != batches.n_rows:
@@ -198,12 +207,12 @@ def _resumed(state: State, n_atoms: int, setup: Setup, init: Any, batches: Batch
 
 
 def _warn_if_mostly_short(history: Sequence[Record]) -> None:
-    """Warn if the bound on the error was out of reach for most samples of the last step."""
+    """Warn if the error bound of the coder was out of reach for most samples of the last step."""
     last = history[-1]
     count = last.samples - (history[-2].samples if len(history) > 1 else 0)
     if 2 * last.short > count > 0:
         message = (
             f"eps is out of reach for {last.short} of the {count} samples of the last step: their "
-            "codes are those of least squares (Record.short has the number for each step)"
+            "codes are those of least squares. Raise eps or n_atoms (Record.short has the counts)"
         )
         warnings.warn(message, UserWarning, stacklevel=3)

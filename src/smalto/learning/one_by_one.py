@@ -1,4 +1,4 @@
-"""Learning from one sample at a time."""
+"""Learning from samples that arrive one at a time."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from smalto.threads import resolve_threads
 
 
 class OneByOne:
-    """Learn a dictionary from samples that come one at a time.
+    """A dictionary that learns from samples that arrive one at a time.
 
-    Samples are gathered, and each time there are as many as the learner wants at a step, the
-    dictionary is updated with them. What is gathered and not yet learned from is not part of
-    the state: after ``OneByOne(..., state=State.load(path))`` go on with sample number
-    ``state.samples``.
+    Samples are collected until there are enough for a step of the learner, which then updates the
+    dictionary. Samples that wait for the next step are not part of the state: after
+    ``OneByOne(..., state=State.load(path))``, continue with sample number ``state.samples``
+    (counted from 0).
 
     Parameters
     ----------
     n_atoms : int
         Number k of atoms.
     coder, constraint, learner, init, replacement, continuation, n_threads, random_state
-        As for `smalto.learn`. The first step's samples decide what they leave open.
+        As in `smalto.learn`. The samples of the first step decide what these leave open.
     state : State, optional
-        Go on from here.
+        Continue from this state.
 
     Attributes
     ----------
     state : State or None
-        Everything learned; None before the first step.
+        Everything learned so far; None before the first step. Its history has the last step only.
 
     Examples
     --------
@@ -90,16 +90,16 @@ class OneByOne:
         self._size = chosen.resolve(n_atoms, None).rows_per_step(0)
         self._start = (n_atoms, self._setup, init, random_state)
         self._threads = resolve_threads(n_threads)
-        self._names: list[Any] | None = None  # of the features, where samples are mappings
+        self._names: list[Any] | None = None  # of the features, if samples are mappings
         self._gathered: list[Array] = []
 
     def learn_one(self, x: Any) -> Record | None:
-        """Take one more sample, an array (m,) or a mapping; the record of a step if one is due."""
+        """Add a sample, an array (m,) or a mapping; return the record if this completes a step."""
         self._gathered.append(self._vector(x))
         return self.flush() if len(self._gathered) == self._size else None
 
     def flush(self) -> Record | None:
-        """Learn from what is gathered now, if there is anything."""
+        """Learn from the waiting samples now; return the record, or None if there are none."""
         if not self._gathered:
             return None
         batches = DatasetBatches(ArraySource.of(np.stack(self._gathered)))
@@ -107,7 +107,7 @@ class OneByOne:
             if self.state is None:
                 self.state = initial_state(batches, *self._start, self._threads, stream=True)
             state = self.state
-            state.history.clear()  # the run may have no end: only the last step is kept
+            state.history.clear()  # keep the last record only: the run may have no end
             run.single_step(state, batches.whole(state.place + len(self._gathered)))
         self._gathered.clear()
         if run.interrupted():
@@ -115,9 +115,9 @@ class OneByOne:
         return state.history[-1]
 
     def encode_one(self, x: Any) -> dict[int, float]:
-        """The nonzero coefficients of a sample over the dictionary, by atom."""
+        """Return the nonzero coefficients of a sample, as a dict from atom numbers to values."""
         if self.state is None:
-            message = "nothing has been learned yet: flush() learns from what is gathered"
+            message = "nothing has been learned yet: flush() learns from the samples given so far"
             raise ValueError(message)
         x = self._vector(x)
         code = encode(x[None, :], self.state.D, self.state.coder.fixed(), n_threads=1)
@@ -125,12 +125,12 @@ class OneByOne:
         return {atom: value for atom, value in pairs if value}
 
     def _vector(self, x: Any) -> Array:
-        """A sample as an array like those before it."""
+        """Return a sample as an array of the same shape and dtype as the earlier ones."""
         if isinstance(x, Mapping):
             if self._names is None:
                 self._names = sorted(x)
             if x.keys() != set(self._names):
-                message = f"a sample has the features {sorted(x)}, those before {self._names}"
+                message = f"a sample has the features {sorted(x)}, expected {self._names}"
                 raise ValueError(message)
             x = [x[name] for name in self._names]
         vector = np.array(x)
@@ -143,6 +143,6 @@ class OneByOne:
         if like is None:
             return vector.astype(float_dtype(vector.dtype))
         if vector.shape != like.shape:
-            message = f"a sample has {len(vector)} features, those before had {len(like)}"
+            message = f"a sample has {len(vector)} features, expected {len(like)}"
             raise ValueError(message)
         return vector.astype(like.dtype)

@@ -1,4 +1,4 @@
-"""Setup of a run besides its problem and learner: replacement of atoms, continuation in λ."""
+"""Options of a run: replacement of atoms, and continuation in λ."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from smalto.coders.base import Coder
 
 @dataclass(frozen=True)
 class Replacement:
-    """When an atom is replaced by a badly coded recent sample (Section 3.4.5).
+    """When to replace an atom by a recent sample that was coded badly (Section 3.4.5).
 
     Parameters
     ----------
     idle : float, default 10
-        An atom is unused when none of the last ``idle * k`` samples has used it.
+        An atom is unused if none of the last ``idle * k`` samples has used it.
     correlation : float, default 0.999
-        Two atoms are the same when the cosine of their angle exceeds this in magnitude; the
-        second then gives its past to the first and is replaced.
+        Two atoms are duplicates if the absolute cosine of their angle exceeds this. The
+        statistics of the second are then added to those of the first, and the second is replaced.
     every : int, default 8
-        Steps between two searches for such atoms.
+        Number of steps between two searches for such atoms.
     """
 
     idle: float = 10.0
@@ -35,7 +35,15 @@ class Replacement:
 
 @dataclass(frozen=True)
 class Continuation:
-    """Raise λ geometrically from ``start`` times its value to its value, in ``steps`` steps."""
+    """Continuation in λ, which rises geometrically from a share of its value to its value.
+
+    Parameters
+    ----------
+    start : float, default 0.1
+        Share of λ to begin with.
+    steps : int, default 50
+        Number of steps after which λ has its full value.
+    """
 
     start: float = 0.1
     steps: int = 50
@@ -45,7 +53,7 @@ class Continuation:
         check_integer("steps", self.steps)
 
     def at(self, coder: Coder, step: int) -> Coder:
-        """Return the coder to use at this step."""
+        """Return the coder to use at a step, counted from 0."""
         return (
             coder if step >= self.steps else coder.relaxed(self.start ** (1.0 - step / self.steps))
         )

@@ -1,4 +1,4 @@
-"""A run: its one clock, the one caller of its callbacks, the one keeper of its records."""
+"""The loop of a run: it draws batches, makes steps, keeps records and calls callbacks."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from smalto.threads import single_threaded_blas
 
 
 class Run:
-    """What every way of learning shares: arrays, streams, clusters, single batches, NMF, video.
+    """A run of learning, as a context manager: steps, records, validation and callbacks.
 
-    Use it as a context: BLAS is held to one thread, a first Ctrl-C is noted in ``interrupted``,
-    and callbacks are closed at the end.
+    It is used for arrays, streams, clusters, single batches, NMF and video. Within the context,
+    BLAS uses one thread, and a first Ctrl-C only makes ``interrupted()`` true. At its end callbacks
+    are closed.
 
     Parameters
     ----------
     n_threads : int
-        Threads to use.
+        Number of threads.
     callbacks : iterable of callables
         Called after every step.
     validation : Validation, optional
-        Held-out samples, measured off the clock.
+        Held-out samples to evaluate, which takes no time on the clock.
     ends : bool, default True
-        False for one of many calls that make up a run: callbacks are then closed only if
-        something raises.
+        Whether the run ends with the context. If not, callbacks are closed only on an exception.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class Run:
             self._stack.close()
 
     def begin(self, state: State) -> None:
-        """Record the cost of held-out samples before the first step."""
+        """Record the cost of held-out samples, if this is before the first step."""
         if self.validation is not None and state.step == 0:
             record = state.record(lam=state.coder.describe()["lam"])
             cost = self.validation.cost(state, self.n_threads)
             state.history.append(replace(record, test_cost=cost))
 
     def after_step(self, state: State, record: Record) -> str | None:
-        """Record a step and call the callbacks; return why to stop, if there is a reason."""
+        """Record a step and call the callbacks; return why to stop, or None to continue."""
         cost = None
         if self.validation is not None and self.validation.is_due(state.step):
             cost = self.validation.cost(state, self.n_threads)
@@ -80,7 +80,7 @@ class Run:
         return "interrupt" if self.interrupted() else None
 
     def finish(self, state: State) -> None:
-        """Measure held-out samples after the last step, and show the last state to callbacks."""
+        """Evaluate held-out samples after the last step, and pass the last state to callbacks."""
         history = state.history
         if self.validation is not None and history and history[-1].test_cost is None:
             cost = self.validation.cost(state, self.n_threads)
@@ -88,13 +88,13 @@ class Run:
         self._callbacks.finish(state)
 
     def single_step(self, state: State, batch: MiniBatch) -> None:
-        """Make one step with a batch that is at hand, record it, and call the callbacks."""
+        """Make one step with the given batch, record it, and call the callbacks."""
         with on_the_clock(state):
             record = step(state, batch, self.n_threads)
         self.after_step(state, record)
 
     def learn_from(self, batches: Batches, state: State, limits: Limits) -> str:
-        """Draw batches and make steps, from where the state stands; return why it ended."""
+        """Draw batches and make steps until a limit is reached; return why the run ended."""
         batches.start(state)
         try:
             while (stopped := limits.reached(state)) is None:
@@ -118,14 +118,14 @@ class Run:
             batches.close()
 
     def _draw(self, batches: Batches, state: State) -> MiniBatch | None:
-        """Return the next batch; if it cannot be read, put the last whole state into safety."""
+        """Return the next batch; if reading fails, attach the state to the exception."""
         try:
             return batches.draw(state, self.interrupted)
         except MidStep:
             raise
         except BaseException as error:
-            error.add_note(f"The run had reached step {state.step}: its state is error.state.")
-            with suppress(AttributeError, TypeError):  # not every exception takes attributes
+            error.add_note(f"The run had reached step {state.step}; its state is error.state.")
+            with suppress(AttributeError, TypeError):  # some exceptions accept no attributes
                 error.state = state  # type: ignore[attr-defined]
             self._callbacks.finish(state)
             raise

@@ -1,4 +1,4 @@
-"""The settings of a run: the problem, the learner, and what goes with them."""
+"""The settings of a run: coder, constraint, learner and options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smalto.learning.options import Continuation, Replacement
 
 
 class Setup(NamedTuple):
-    """What a user has said about a run, checked; None where nothing was said."""
+    """The settings that a user has given for a run; None where none was given."""
 
     coder: Coder | None = None
     constraint: Constraint | None = None
@@ -33,7 +33,7 @@ class Setup(NamedTuple):
         replacement: Any = None,
         continuation: Any = None,
     ) -> Setup:
-        """Raise TypeError for what is not a setting of its kind."""
+        """Check the settings that a user has given; raise TypeError for a wrong type."""
         check_kind("replacement", replacement, Replacement | None, "None or Replacement(...)")
         check_kind("continuation", continuation, Continuation | None, "None or Continuation(...)")
         return cls(
@@ -45,7 +45,7 @@ class Setup(NamedTuple):
         )
 
     def complete(self) -> tuple[Coder, Constraint, Learner, Replacement, Continuation | None]:
-        """Return all settings of a new run: `Lasso`, `L2Ball`, `Online` where nothing was said."""
+        """Return all settings of a new run, with defaults for those not given."""
         return (
             Lasso() if self.coder is None else self.coder,
             L2Ball() if self.constraint is None else self.constraint,
@@ -55,7 +55,7 @@ class Setup(NamedTuple):
         )
 
     def check_same(self, state: State) -> None:
-        """Raise ValueError if something was said that differs from what the state was made with."""
+        """Raise ValueError if a given setting differs from that of the state."""
         constraint, learner = self.constraint, self.learner
         if constraint is not None:
             constraint = constraint.matching(state.constraint)

@@ -1,4 +1,4 @@
-"""One step of learning: code a mini-batch, add it to the past, update the dictionary."""
+"""One step of learning: code a mini-batch, add it to the statistics, update the dictionary."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from smalto.learning.dictionary.replacement import remember_worst, replace_atoms
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 
-ADAPT_EVERY = 64  # samples between two moves of a set that adapts to a wanted density
+ADAPT_EVERY = 64  # samples between two changes of a constraint that aims at a density
 
 
 def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
-    """Learn from one mini-batch, in place; everything else that is needed is in the state."""
+    """Make one step with a mini-batch; update the state in place, and return the record."""
     learner, n_new = state.learner, batch.n_samples
     seen = state.samples + n_new
     coded = batch.code(state, n_threads)
@@ -26,7 +26,7 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
         weight += part.new.total_weight()
         nonzeros += part.nonzeros
         short += part.short
-    # Atoms take some samples to follow a set that has moved: it waits for them.
+    # Atoms need some samples to follow a change of the constraint.
     if seen // ADAPT_EVERY > state.samples // ADAPT_EVERY:
         state.adapt_constraint(state.D)
     learner.update(state, n_new, n_threads)

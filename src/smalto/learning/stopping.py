@@ -1,4 +1,4 @@
-"""When a run stops: limits, Ctrl-C, and when it is evaluated on held-out samples."""
+"""Limits of a run, evaluation of held-out samples, and handling of Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from smalto.learning.memory.state import State
 
 @dataclass(frozen=True)
 class Limits:
-    """Epochs, steps and seconds after which to stop, each perhaps infinite."""
+    """Numbers of epochs, steps and seconds after which to stop; infinite means no limit."""
 
     epochs: float = math.inf
     steps: float = math.inf
@@ -40,7 +40,7 @@ class Limits:
         )
 
     def reached(self, state: State) -> str | None:
-        """Name the limit that has been reached, if one has."""
+        """Return the name of the limit that has been reached, or None."""
         if state.epoch >= self.epochs:
             return "epochs"
         if state.step >= self.steps:
@@ -50,19 +50,19 @@ class Limits:
         return None
 
     def warn_of_fewer_epochs(self, state: State) -> None:
-        """Warn that a stream that cannot begin again has kept a run from its epochs."""
+        """Warn that a stream that can be read only once has ended before ``max_epochs``."""
         if self.epochs < math.inf:
             message = (
-                f"max_epochs={self.epochs} was asked for, but the source can be read only once: the "
-                f"run ends after epoch {state.epoch}. A function that returns an iterator, "
-                f"or a list, can be read again"
+                f"max_epochs={self.epochs} was requested, but the source can be read only once: "
+                f"the run ends after epoch {state.epoch}. Give a list of batches, or a function "
+                f"that returns an iterator, to read it again"
             )
             warnings.warn(message, UserWarning, stacklevel=4)
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Held-out samples, and after which steps their cost is measured."""
+    """Held-out samples, and the steps after which to evaluate their cost."""
 
     signals: Signals
     is_due: Callable[[int], bool]
@@ -77,7 +77,7 @@ class Validation:
         missing: Missing,
         coder: Coder,
     ) -> Validation | None:
-        """Check held-out samples: they must be like those of the data."""
+        """Check held-out samples against the data; return None if there are none."""
         is_due = schedule(every)
         if validation is None:
             return None
@@ -96,12 +96,12 @@ class Validation:
         return cls(replace(signals, X=as_floats(signals.X, batches.dtype)), is_due)
 
     def cost(self, state: State, n_threads: int) -> float:
-        """Return the mean cost of the held-out samples."""
+        """Return the mean cost of the held-out samples over the dictionary of the state."""
         return mean_cost(self.signals, state.D, state.coder, n_threads)
 
 
 def schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
-    """Return the function that says whether the validation set is due after a step."""
+    """Return a function that tells whether to evaluate held-out samples after a step."""
     if every is None:
         return lambda step: is_power_of_two(step) or (step % 3 == 0 and is_power_of_two(step // 3))
     if isinstance(every, numbers.Integral):
@@ -113,10 +113,9 @@ def schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
 
 @contextmanager
 def deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C ask for an end between two steps; the second one raises.
+    """Yield a function that tells whether Ctrl-C was pressed; only a second Ctrl-C raises.
 
-    Yields a function that says whether an end has been asked for. Where another handler is in
-    place, or outside of the main thread, interrupts stay as they are.
+    If another signal handler is installed, or outside the main thread, Ctrl-C works as before.
     """
     asked = threading.Event()
     handles = (

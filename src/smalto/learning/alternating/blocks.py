@@ -1,4 +1,4 @@
-"""The two halves of alternating descent: dense codes of all samples, and atoms."""
+"""The two blocks of variables of alternating descent: dense codes of all samples, and atoms."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from smalto.learning.dictionary.sweep import sweep
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
-CONSTRAINED_SWEEPS = 3  # for atoms in a set that takes a projection
-_GROUPS = 8  # parts of the data whose sums are kept apart, so that threads can share the work
+CONSTRAINED_SWEEPS = 3  # at most, if atoms must be projected onto their set
+_GROUPS = 8  # parts of the data with sums of their own, one task each
 _CHUNK = 1024  # samples coded at a time
-_COLUMNS = 1024  # features of atoms updated as one task
+_COLUMNS = 1024  # features of the atoms that one task updates
 
 
 class DenseCodes:
-    """Dense codes of all rows, one column each: as they were, as they are, and extrapolated."""
+    """Dense codes of all rows of X, one per column: accepted, new and extrapolated ones."""
 
     def __init__(self, X: Rows, n_atoms: int, dtype: np.dtype[Any]) -> None:
         self.X, self.n = X, int(X.shape[0])
@@ -38,14 +38,14 @@ class DenseCodes:
         self.squares = _squares(X)
 
     def chunks(self, group: int) -> Iterator[tuple[slice, Rows]]:
-        """The rows of a group, a chunk at a time; which group is whose never changes."""
+        """Yield the rows of a group in chunks; groups do not depend on the number of threads."""
         count = -(-self.n // self.chunk)
         for i in range(group * count // self.groups, (group + 1) * count // self.groups):
             rows = slice(i * self.chunk, min((i + 1) * self.chunk, self.n))
             yield rows, as_floats(self.X[rows], self.new.dtype)
 
     def begin(self, D: Array, coder: Lasso, n_threads: int) -> None:
-        """Start from the exact codes over D: for a λ above 0 they are sparse, and soon found."""
+        """Start from the exact codes over D, which are sparse and cheap to compute if λ > 0."""
         prepared = prepare(D, coder, n_threads)
         for rows in blocks(self.n, ROWS_AT_ONCE, None):
             x = as_floats(self.X[rows], self.new.dtype)
@@ -56,9 +56,9 @@ class DenseCodes:
     def step(
         self, D: Array, coder: Lasso, beta: float, sweeps: int, n_threads: int
     ) -> tuple[Array, Array, float]:
-        """Descend from ``ahead`` over the dictionary D, then extrapolate.
+        """Improve the codes over D by coordinate descent from ``ahead``, then extrapolate them.
 
-        Returns A, B and the penalty of the extrapolated codes, in float64.
+        Return A, B and the penalty of the extrapolated codes, in float64.
         """
         k, m = D.shape
         G = D @ D.T
@@ -90,29 +90,29 @@ class DenseCodes:
         return A, B, penalty + 0.5 * float(coder.ridge) * float(np.trace(A))
 
     def accept(self) -> None:
-        """Keep the step: what is new becomes old (its place is written over by the next)."""
+        """Accept the new codes; the next step overwrites the old ones."""
         self.old, self.new = self.new, self.old
 
     def take_back(self) -> None:
-        """Start the next step from where this one did, without extrapolation."""
+        """Discard the step: the next one starts from the accepted codes, without extrapolation."""
         self.ahead[:] = self.old
 
     def rescale(self, lengths: Array) -> None:
-        """Make up for atoms that are scaled to norm 1."""
+        """Multiply the codes of each atom by its length, when atoms are scaled to norm 1."""
         self.old *= lengths.astype(self.old.dtype)[:, None]
 
 
 @dataclass
 class Atoms:
-    """The dictionary: as it was, and extrapolated."""
+    """The dictionary: accepted and extrapolated atoms."""
 
     old: Array
     ahead: Array
     constraint: Constraint
-    free: bool  # nothing but the sign is constrained: atoms may be of any length
+    free: bool  # see `is_free`: atoms may have any length during the descent
 
     def step(self, A: Array, B: Array, sweeps: int, n_threads: int) -> Array:
-        """Descend from ``ahead`` on the surrogate."""
+        """Return the atoms after coordinate descent on the surrogate, starting from ``ahead``."""
         D = self.ahead.copy()
         if not self.free:
             part = (Stats(A, B),)
@@ -132,7 +132,7 @@ class Atoms:
         return D
 
     def accept(self, D: Array, beta: float) -> None:
-        """Keep the step and extrapolate."""
+        """Accept the new atoms D, and extrapolate from them."""
         self.ahead = D + D.dtype.type(beta) * (D - self.old) if beta > 0.0 else D.copy()
         if self.free:
             np.maximum(self.ahead, 0.0, out=self.ahead)
@@ -142,16 +142,16 @@ class Atoms:
         self.old = D
 
     def take_back(self) -> None:
-        """Start the next step from where this one did, without extrapolation."""
+        """Discard the step: the next one starts from the accepted atoms, without extrapolation."""
         self.ahead = self.old.copy()
 
     def lengths(self) -> Array:
-        """What `scaled` divides the atoms by."""
+        """Return the norms that `scaled` divides the atoms by: 1 where the length is not free."""
         norms = np.linalg.norm(self.old.astype(np.float64), axis=1)
         return np.where((norms > 0) & self.free, norms, 1.0)
 
     def scaled(self) -> Array:
-        """The dictionary with atoms of norm 1 where their length is free."""
+        """Return the dictionary, with atoms scaled to norm 1 if their length is free."""
         if not self.free:
             return self.old.copy()
         scaled = (self.old / self.lengths()[:, None]).astype(self.old.dtype)
@@ -161,19 +161,19 @@ class Atoms:
 
 
 def is_free(coder: Coder, constraint: Constraint) -> bool:
-    """Whether the length of an atom does not matter: what it lacks, its codes make up for."""
+    """Return whether the length of atoms is arbitrary, because their codes carry no penalty."""
     if not isinstance(coder, Lasso) or coder.mean_nonzeros is not None:
         return False
     return coder.lam == 0.0 and coder.ridge == 0.0 and constraint == L2Ball(positive=True)
 
 
 def _squares(X: Rows) -> float:
-    """``Σ ‖x‖²``, without a copy of the data."""
+    """Return ``Σ ‖x‖²`` without copying the data."""
     if sparse.issparse(X):
         return float(np.sum(np.square(X.data, dtype=np.float64)))
     return sum(sum_of_squares(X[i : i + _CHUNK]) for i in range(0, len(X), _CHUNK))
 
 
 def sum_of_squares(rows: Array) -> float:
-    """``Σ ‖x‖²`` over some rows."""
+    """Return ``Σ ‖x‖²`` over dense rows."""
     return float(np.einsum("ij,ij->i", rows, rows).sum(dtype=np.float64))

@@ -1,13 +1,13 @@
-"""Alternating descent for dense non-negative codes, on data that can be read again and again.
+"""Alternating descent for dense non-negative codes, on data that can be read repeatedly.
 
-Codes and atoms are minimised over in turn, each by a few sweeps of coordinate descent that start
-from where the last ones ended (hierarchical alternating least squares), because a sweep costs
-little beside the two products with the data that it needs. Two things make it fast:
+The cost is minimized over codes and atoms in turn, each by several sweeps of coordinate descent
+that continue from the previous ones (hierarchical alternating least squares). Several sweeps pay
+because they cost little compared with the two products with the data. Two things make it fast:
 
-- Both halves start from points extrapolated along their last moves; a step that raises the cost
-  is taken back, and extrapolates less from then on.
-- The first iterations read few samples and few features, then ever more: as long as the atoms are
-  far from where they will end, a part of the data says as well where to go.
+- Codes and atoms start each iteration from points extrapolated along their last moves. An
+  iteration that raises the cost is discarded, and later ones extrapolate less.
+- The first iterations read few samples and few features, later ones more: far from the solution,
+  a part of the data is enough to improve the atoms.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from smalto.sources import Order
 from smalto.sources.order import SKETCHES
 from smalto.threads import run_tasks
 
-SWEEPS = 10  # of coordinate descent per product with the data, for codes and for atoms
-FIRST_SWEEPS = 30  # for codes that start from nothing
-FIRST_SIZE = 16  # samples, and features, per atom that the first iterations read
-GROWTH = 4  # times as many in the next stage
-STAGE_TOLERANCE = 2e-2  # a stage ends when this is all that `WINDOW` iterations gain
-STAGE_ITERATIONS = 60  # but not later than after so many
+SWEEPS = 10  # of coordinate descent in each iteration, for codes and for atoms
+FIRST_SWEEPS = 30  # for codes that start from zero
+FIRST_SIZE = 16  # samples, and features, per atom in the first stage
+GROWTH = 4  # factor by which they grow from one stage to the next
+STAGE_TOLERANCE = 2e-2  # a stage ends when `WINDOW` iterations lower the cost by less than this
+STAGE_ITERATIONS = 60  # or after this many iterations
 WINDOW = 10
 
 
 class _Plan(NamedTuple):
-    """When a stage ends, beside the limits of the run."""
+    """When a stage ends, apart from the limits of the run."""
 
     tol: float
     max_iter: float
 
 
 class _Momentum:
-    """How far to extrapolate: further while the cost falls, less once it has risen."""
+    """The amount of extrapolation: it grows while the cost falls, and shrinks when it rises."""
 
     def __init__(self) -> None:
         self.beta, self.bound = 0.5, 1.0
@@ -67,11 +67,11 @@ class _Momentum:
 def alternate(
     run: Run, state: State, X: Rows, limits: Limits, tol: float, *, sketches: bool
 ) -> tuple[str, float]:
-    """Learn the dictionary of a state, whose coder is a non-negative lasso, from rows X.
+    """Learn the dictionary of a state from rows X, in place, by alternating descent.
 
-    Works in place; the state's learner, which must be `Online`, can go on from there. Without
-    ``sketches`` every iteration reads all of the data. Returns why it ended, and ``Σ ‖x − αD‖²``
-    at the end.
+    The coder of the state must be a non-negative `Lasso`. Its learner must be `Online`, and can
+    continue from the result. Without ``sketches`` every iteration reads all of the data. Return
+    why the run ended, and the final ``Σ ‖x − αD‖²``.
     """
     X = X if isinstance(X, np.memmap) else as_floats(X, state.D.dtype)
     stopped = "epochs"
@@ -101,9 +101,10 @@ def alternate(
 def stages(
     n_atoms: int, n_features: int, n_rows: int, constraint: Constraint
 ) -> list[tuple[int, int]]:
-    """How many samples and features each stage reads; the last one all.
+    """Return the numbers of samples and features that each stage reads; the last reads all.
 
-    Only in an ℓ2 ball do some of an atom's entries obey the same rules as all of them.
+    Only for the non-negative ℓ2 ball do stages read some of the features: a part of an atom then
+    satisfies the same kind of constraint as the whole.
     """
     sizes, size = [], FIRST_SIZE * n_atoms
     many = n_features if constraint == L2Ball(positive=True) else 0
@@ -116,7 +117,7 @@ def stages(
 
 @dataclass(frozen=True)
 class _Sketch:
-    """Some rows and columns of the data, the first ones of a random order."""
+    """A random subset of the rows and columns of the data."""
 
     X: Rows
     rows: Array | None  # None: all
@@ -133,32 +134,32 @@ class _Sketch:
 
     @property
     def scale(self) -> float:
-        """What makes the norms of the parts those of the whole, about."""
+        """The factor that brings norms over some columns to the size of norms over all."""
         return 1.0 if self.columns is None else math.sqrt(self.X.shape[1] / len(self.columns))
 
     def read(self) -> Rows:
-        """The part of the data; the data itself where it is all of it."""
+        """Return the chosen rows and columns, or the data itself if all are chosen."""
         part = self.X if self.rows is None else self.X[self.rows]
         if self.columns is None:
             return part
         if sparse.issparse(part):
             return part[:, self.columns] * part.dtype.type(self.scale)
-        few = np.take(part, self.columns, axis=1)  # in C order, unlike an index
+        few = np.take(part, self.columns, axis=1)  # C-contiguous, unlike part[:, columns]
         few *= few.dtype.type(self.scale)
         return few
 
 
 def _on_columns(state: State, sketch: _Sketch) -> State:
-    """A state for the columns of a sketch."""
+    """Return a copy of the state with its dictionary reduced to the columns of a sketch."""
     assert sketch.columns is not None
     D = np.ascontiguousarray(state.D[:, sketch.columns] * state.D.dtype.type(sketch.scale))
     for atom in D:
         state.constraint.project(atom)
-    return replace(state, D=D, n_rows=None)  # no pass over its samples is an epoch
+    return replace(state, D=D, n_rows=None)  # None: passes over the sketch are not epochs
 
 
 def _all_columns(state: State, codes: DenseCodes, sketch: _Sketch, n_threads: int) -> Array:
-    """The dictionary on all columns that goes with the codes of a sketch."""
+    """Return the dictionary on all columns that fits the codes of a sketch."""
     coder, C = _lasso(state), codes.old
     whole = replace(sketch, columns=None).read()
     D = np.zeros((len(C), whole.shape[1]), C.dtype)
@@ -173,7 +174,8 @@ def _stage(
 ) -> str:
     """Iterate on the samples of one stage; return why it ended.
 
-    Where atoms are not whole, nobody watches: there are no records, and no callbacks are called.
+    Without ``watched`` (for atoms on some of the features) nothing is recorded, and no callbacks
+    are called.
     """
     with on_the_clock(state):
         descent = _Descent(state, codes, run.n_threads)
@@ -191,11 +193,11 @@ def _stage(
         if stopped is not None:
             codes.rescale(descent.atoms.lengths())
             return stopped
-    raise AssertionError  # the count has no end
+    raise AssertionError  # unreachable: the loop has no end
 
 
 class _Descent:
-    """Iterations of alternating descent on one set of samples."""
+    """Alternating descent on one set of samples, one iteration at a time."""
 
     def __init__(self, state: State, codes: DenseCodes, n_threads: int) -> None:
         coder, constraint = _lasso(state), state.constraint
@@ -203,7 +205,7 @@ class _Descent:
         self.atoms = Atoms(state.D.copy(), state.D.copy(), constraint, free)
         self.codes, self.coder, self.n_threads = codes, coder, n_threads
         self._momentum, self._last = _Momentum(), math.inf
-        self._best: list[float] = []  # the least cost so far, after each iteration
+        self._best: list[float] = []  # the lowest cost up to each iteration
         self._settled = True
         self._rng = np.random.default_rng([state.seed, state.step])
         if coder.lam:
@@ -211,13 +213,13 @@ class _Descent:
         self._rounding = 0.5 * codes.squares * float(np.finfo(state.D.dtype).eps)
 
     def step(self, state: State, iteration: int) -> Record:
-        """Move codes and atoms once, and take it back where the cost has risen."""
+        """Improve codes and atoms once; discard the step if the cost has risen."""
         codes, atoms, coder = self.codes, self.atoms, self.coder
         before = state.constraint
         state.adapt_constraint(atoms.old)
         atoms.constraint = state.constraint
         self._settled = state.constraint is before
-        # Where the set still moves, costs cannot be compared.
+        # Costs cannot be compared while the set changes.
         beta = self._momentum.beta if iteration and self._settled else 0.0
         sweeps = SWEEPS if iteration or coder.lam else FIRST_SWEEPS
         A, B, penalty = codes.step(atoms.ahead, coder, beta, sweeps, self.n_threads)
@@ -248,7 +250,7 @@ class _Descent:
         return replace(record, surrogate=cost / codes.n)
 
     def has_stalled(self, tol: float) -> bool:
-        """Return whether the last iterations have gained next to nothing."""
+        """Return whether the last iterations lowered the cost by less than the share ``tol``."""
         best = self._best
         if not self._settled or len(best) <= WINDOW:
             return False
@@ -256,7 +258,7 @@ class _Descent:
 
 
 def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
-    """Code all samples over the final dictionary, and keep their statistics to go on from."""
+    """Code all samples over the final dictionary, keep their statistics; return ``Σ ‖x − αD‖²``."""
     coder = _lasso(state)
     state.D = state.feasible_D()
     codes.take_back()
@@ -293,7 +295,7 @@ def _lasso(state: State) -> Lasso:
 
 
 def _revive(atoms: Atoms, codes: DenseCodes, A: Array, rng: np.random.Generator) -> int:
-    """Let atoms that nothing uses begin again as samples; their codes are zero."""
+    """Replace atoms that no sample uses by random samples, with zero codes; return how many."""
     dead = np.flatnonzero((A.diagonal() <= 0.0) | ~atoms.old.any(axis=1))
     for j in dead:
         x = codes.X[[int(rng.integers(codes.n))]]

@@ -1,1 +1,1 @@
-"""Where the samples of each step come from."""
+"""Batches: the samples of each step, from data sets and streams."""

@@ -1,4 +1,4 @@
-"""What a run draws from: batches, one after another, from where a state stands."""
+"""The base classes of batches: what a run draws its samples from."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from smalto.learning.memory.state import State
 
 
 class MidStep(Exception):
-    """An interrupt within a step that can be given up: the dictionary is as before it."""
+    """Raised by Ctrl-C during a step that can be abandoned, with the dictionary unchanged."""
 
 
 class CodedBatch(NamedTuple):
     """The coded samples of one step."""
 
     parts: Iterator[Part]
-    G: Array | None  # Gram matrix of the dictionary they were coded over, where it is at hand
+    G: Array | None  # the Gram matrix of the dictionary, if it was computed
 
 
 class MiniBatch(ABC):
     """The samples of one step."""
 
     n_samples: int
-    place: int  # where the epoch is after them
-    ends_epoch: bool  # whether that is known to be its end
+    place: int  # the place in the epoch after these samples
+    ends_epoch: bool  # whether the epoch is known to end with them
 
     @abstractmethod
     def code(self, state: State, n_threads: int) -> CodedBatch:
@@ -41,7 +41,7 @@ class MiniBatch(ABC):
 
 
 class Batches(ABC):
-    """Batches of samples, one after another: a data set in random order, a stream, a cluster."""
+    """Abstract base class of batches: from a shuffled data set, a stream or a cluster."""
 
     n_rows: int | None  # samples of the data set; None for a stream
     n_features: int
@@ -54,23 +54,23 @@ class Batches(ABC):
 
     @abstractmethod
     def start(self, state: State) -> None:
-        """Go to where a state stands."""
+        """Go to the place in the data that the state has reached."""
 
     @abstractmethod
     def draw(self, state: State, interrupted: Callable[[], bool]) -> MiniBatch | None:
-        """Return the next batch, read as a whole; None if the epoch has no more samples."""
+        """Return the next batch, or None if the epoch has no more samples."""
 
     def begin_epoch(self) -> bool:
-        """Return whether there is another epoch, after one whose end was not foreseen."""
+        """Begin another epoch after `draw` has returned None; return whether there is one."""
         return True
 
     def close(self) -> None:
-        """End what runs in the background."""
+        """Stop reading in the background."""
 
 
 @dataclass
 class LocalBatch(MiniBatch):
-    """Samples that are in this process, in blocks of as many as are coded at once."""
+    """Samples read by this process, in blocks that are coded at once."""
 
     blocks: Iterator[Samples]
     n_samples: int
@@ -78,7 +78,7 @@ class LocalBatch(MiniBatch):
     ends_epoch: bool
 
     def code(self, state: State, n_threads: int) -> CodedBatch:
-        """Code the samples, block by block, over what the learner looks at of the dictionary."""
+        """Code the samples block by block, on the features that the learner looks at."""
         first = next(self.blocks)
         recalibrate(state, lambda: first.signals.X, n_threads)
         view = state.learner.view(state)
@@ -99,7 +99,7 @@ class LocalBatch(MiniBatch):
 
 
 def recalibrate(state: State, rows: Callable[[], Rows], n_threads: int) -> None:
-    """After steps 1, 2, 4, 8, ... decide again what the coder has left open, from the next rows."""
+    """Let an undecided coder choose its parameters anew, after steps 1, 2, 4, 8, ..."""
     if state.coder.undecided and is_power_of_two(state.step):
         state.coder = state.coder.resolve(rows(), state.D, n_threads)
 

@@ -1,4 +1,4 @@
-"""Coding the samples of a step, on this machine."""
+"""Coding of a block of samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def code_samples(
     n_threads: int,
     view: View | None = None,
 ) -> Part:
-    """Code samples over a dictionary; with a view, on its features alone."""
+    """Code samples over a dictionary, on the features of ``view`` if there is one."""
     k, signals = len(D), samples.signals
     seen = signals if view is None else view.signals(signals)
     coded = code_rows(seen, prepared, start, n_threads)

@@ -1,4 +1,4 @@
-"""From what a user gives to learn from to batches."""
+"""Conversion of the data given to `learn` into batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smalto.sources import Stream, as_source
 def as_batches(
     source: Any, mask: Any, missing: Missing, sample_weight: Any, groups: Any, coder: Coder
 ) -> Batches:
-    """Check the data, what is said about its samples, and that the coder takes it."""
+    """Return the data as batches; raise unless its options fit together and suit the coder."""
     check_missing(missing)
     about = {"mask": mask, "sample_weight": sample_weight, "groups": groups}
     if isinstance(source, Batches):
@@ -29,7 +29,7 @@ def as_batches(
         if isinstance(source, Stream):
             joint = coder if "groups" in coder.takes else None
             about["a joint coder"] = joint
-            _refuse(about, "needs data of known length: a stream has none")
+            _refuse(about, "needs data of known length, not a stream")
             batches = StreamBatches(source, missing)
         else:
             batches = DatasetBatches.of(source, mask, missing, sample_weight, groups)
@@ -41,6 +41,7 @@ def as_batches(
 
 
 def _refuse(given: dict[str, Any], reason: str) -> None:
+    """Raise ValueError, with the reason, if one of the options is given (not None)."""
     for name, value in given.items():
         if value is not None:
             message = f"{name} {reason}"

@@ -1,4 +1,4 @@
-"""Batches of a data set: rows of a source in random order, with their masks, weights and groups."""
+"""Batches of a data set, in random order."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from smalto.sources.order import FIRST_SAMPLES
 
 
 class DatasetBatches(Batches):
-    """Batches of a data set, in the order that the seed of a state decides.
+    """Batches of a data set, in a random order that the seed of the state determines.
 
-    What is drawn is samples or, where there are groups, whole groups. What has to be read from
-    somewhere slow is read ahead in the background.
+    Samples are drawn one by one or, if there are groups, as whole groups. Slow sources are read
+    ahead in the background.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class DatasetBatches(Batches):
     weights : array (n,), optional
         Weights of the samples.
     groups : (array, array), optional
-        Where each group begins in the list of samples by group, and this list.
+        Pointers and members: group g has the samples ``members[pointers[g] : pointers[g + 1]]``.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class DatasetBatches(Batches):
         self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
         self.has_missing = mask is not None or missing is not None
         self.n_draws = source.n_rows if groups is None else len(groups[0]) - 1
-        self._zeroed = False  # whether masked entries are zero, and the others known to be finite
+        self._zeroed = False  # whether masked entries are zero and all others finite
         self._ahead: ReadAhead[tuple[Samples, int, int]] | None = None
 
     @classmethod
     def of(
         cls, source: Any, mask: Any, missing: Missing, sample_weight: Any, groups: Any
     ) -> DatasetBatches:
-        """Check what a user says about samples, and put it together."""
+        """Check the data and the options of `learn` that describe its samples; return batches."""
         if isinstance(source, np.ma.MaskedArray):
             own = np.ma.getmaskarray(source)
             mask, source = own if mask is None else own | np.asarray(mask), source.data
@@ -90,12 +90,12 @@ class DatasetBatches(Batches):
         return batches
 
     def first_samples(self, count: int, seed: int) -> Rows:
-        """Return random samples, in the order of the data."""
+        """Return random samples, sorted by their place in the data."""
         numbers = self.source.order(seed).take(FIRST_SAMPLES, 0, count)
         return self._take(np.sort(numbers)).signals.X
 
     def whole(self, place: int = 0) -> LocalBatch:
-        """Return all samples as one batch, groups side by side: the next batch of a stream."""
+        """Return all samples as one batch, ordered by group; ``place`` is the place after it."""
         if self.groups is None:
             samples = self._take(np.arange(self.source.n_rows))
         else:
@@ -104,7 +104,7 @@ class DatasetBatches(Batches):
         return LocalBatch(samples.parts(), len(samples), place, ends_epoch=False)
 
     def start(self, state: State) -> None:
-        """Go to where a state stands, and begin to read ahead from there."""
+        """Go to the place in the data that the state has reached, and start reading ahead."""
         self._order = self.source.order(state.seed)
         if self.groups is not None:
             self._order = Order(self.n_draws, state.seed)
@@ -115,7 +115,7 @@ class DatasetBatches(Batches):
             self._blocks = self._ahead = ReadAhead(self._blocks)
 
     def draw(self, state: State, interrupted: Callable[[], bool]) -> LocalBatch:
-        """Return the next batch: blocks that are read or, of a whole data set, that will be."""
+        """Return the next batch, read completely unless it is the whole data set."""
         first, n_samples, end = next(self._blocks)
         blocks = self._batch(first, n_samples, interrupted)
         if not self._in_parts:
@@ -123,7 +123,7 @@ class DatasetBatches(Batches):
         return LocalBatch(blocks, n_samples, end, end == self.n_draws)
 
     def close(self) -> None:
-        """End reading ahead."""
+        """Stop reading ahead."""
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None
@@ -131,11 +131,11 @@ class DatasetBatches(Batches):
     def _batch(
         self, block: Samples, n_samples: int, interrupted: Callable[[], bool]
     ) -> Iterator[Samples]:
-        """Yield the blocks of one step, the first of which has been read."""
+        """Yield the blocks of one step; ``block`` is the first of them."""
         yield block
         done = len(block)
         while done < n_samples:
-            # Only where a step begins from nothing can it be given up midway.
+            # Only a step that forgets the past can be abandoned midway.
             if self._in_parts and interrupted():
                 raise MidStep
             block, _, _ = next(self._blocks)
@@ -143,9 +143,9 @@ class DatasetBatches(Batches):
             yield block
 
     def _read(self, epoch: int, place: int) -> Iterator[tuple[Samples, int, int]]:
-        """Yield all blocks from this place on, without end.
+        """Yield blocks from this place on, epoch after epoch, without end.
 
-        With each come the number of samples of its batch, and the place where that ends.
+        Each comes with the number of samples in its batch, and the place where the batch ends.
         """
         while True:
             end, n_samples = self._end_of_batch(epoch, place, self._size)
@@ -158,7 +158,7 @@ class DatasetBatches(Batches):
                 epoch, place = epoch + 1, 0
 
     def _end_of_batch(self, epoch: int, place: int, size: int) -> tuple[int, int]:
-        """Return where a batch of about ``size`` samples ends, and how many it really has."""
+        """Return where a batch of about ``size`` samples ends, and its exact number of samples."""
         last = min(place + size, self.n_draws)
         if self.groups is None:
             return last, last - place
@@ -167,7 +167,7 @@ class DatasetBatches(Batches):
         return place + drawn, int(counts[drawn - 1])
 
     def _next_block(self, epoch: int, place: int, end: int) -> tuple[Samples, int]:
-        """Return as many samples from a place on as are coded at once, and where they end."""
+        """Return the block of samples at a place, and the place where it ends."""
         if self.groups is None:
             until = min(place + ROWS_AT_ONCE, end)
             return self._take(self._order.take(epoch, place, until)), until
@@ -189,7 +189,7 @@ class DatasetBatches(Batches):
         elif self.has_missing:
             try:
                 signals = replace(as_signals("X", X, mask, self.missing), groups=groups)
-            except ValueError:  # it names rows by their places in the batch: name them as they are
+            except ValueError:  # its rows are numbered within the batch: number them as in the data
                 holes = np.isnan(X) if self.missing == "nan" else np.zeros(X.shape, np.bool_)
                 known = np.where(holes if mask is None else holes | mask, 0, X)
                 finite_rows(known, numbers, self.source.dtype)

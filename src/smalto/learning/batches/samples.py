@@ -1,4 +1,4 @@
-"""Some samples, and what is known about each of them."""
+"""Samples with their numbers and weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smalto.coders.signals import Signals, blocks
 
 @dataclass(frozen=True)
 class Samples:
-    """Some samples: their numbers in the data set, their rows, and their weights."""
+    """Samples: their numbers in the data set, their signals and their weights."""
 
     numbers: Array
     signals: Signals
@@ -25,18 +25,18 @@ class Samples:
         return len(self.signals)
 
     def part(self, rows: slice) -> Samples:
-        """Some of them (whole groups)."""
+        """Return a range of the samples, which must not split a group."""
         weights = None if self.weights is None else self.weights[rows]
         return Samples(self.numbers[rows], self.signals.part(rows), weights)
 
     def parts(self) -> Iterator[Samples]:
-        """All of them, as many at once as are coded at once."""
+        """Yield the samples in blocks that are coded at once."""
         for rows in blocks(len(self), ROWS_AT_ONCE, self.signals.groups):
             yield self.part(rows)
 
 
 def as_sample_weight(sample_weight: Any, n: int) -> Array:
-    """Return checked weights of the samples in float64: at least zero, not all zero."""
+    """Return sample weights in float64; raise ValueError unless they are >= 0 and not all zero."""
     weights = np.asarray(sample_weight, np.float64)
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
@@ -55,24 +55,24 @@ def as_sample_weight(sample_weight: Any, n: int) -> Array:
 
 
 def check_one_weight_each(weights: Array, groups: Array) -> None:
-    """Raise if weights differ within a group, whose codes minimize its cost as a whole."""
+    """Raise ValueError if weights differ within a group, which is coded as a whole."""
     differ = np.repeat(weights[groups[:-1]], np.diff(groups)) != weights
     if differ.any():
         place = int(np.argmax(differ))
         first = weights[groups[np.searchsorted(groups, place, side="right") - 1]]
         message = (
             f"sample_weight must be the same for all samples of a group, got {first} and "
-            f"{weights[place]} in one"
+            f"{weights[place]} in the same group"
         )
         raise ValueError(message)
 
 
 def filled(signals: Signals, codes: Any, D: Array) -> Rows:
-    """Return the rows with their missing entries filled from their codes: ``αD`` there.
+    """Return the rows with their missing entries replaced by those of ``αD``.
 
-    ``½‖x̃ − αD‖²`` with x̃ so filled bounds the cost over the known entries from above, for every
-    D, and equals it for this one. So the statistics of filled samples make a surrogate of the
-    cost over known entries, just as those of whole samples do.
+    With x̃ filled in this way, ``½‖x̃ − αD‖²`` is an upper bound of the cost over the known
+    entries for every D, and equal to it for this D. The statistics of filled samples are
+    therefore a surrogate of that cost, like those of complete samples.
     """
     if signals.missing is None:
         return signals.X

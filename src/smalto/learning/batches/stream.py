@@ -16,27 +16,27 @@ from smalto.sources import Stream
 
 
 class StreamBatches(Batches):
-    """Batches of a stream, in its own order; NaN may mean missing."""
+    """Batches of a stream, in its own order; with ``missing="nan"``, NaN means missing."""
 
     def __init__(self, stream: Stream, missing: Missing) -> None:
         self.stream, self.missing = stream, missing
         self.n_rows, self.n_features, self.dtype = None, stream.n_features, stream.dtype
         self.has_missing = missing is not None
-        self._barren = False  # whether this epoch has had no sample yet
+        self._barren = False  # whether this epoch has given no sample yet
 
     def first_samples(self, count: int, seed: int) -> Rows:
-        """Return the first samples of the stream, which stay in it."""
+        """Return the first samples of the stream, without consuming them."""
         self.stream.seek(0, 0)
         return as_signals("the stream", self.stream.peek(count), None, self.missing).X
 
     def start(self, state: State) -> None:
-        """Go to where a state stands."""
+        """Go to the place in the stream that the state has reached."""
         check_takes_streams(state.learner)
         self._size = state.learner.rows_per_step(0)
         self.stream.seek(state.epoch, state.place)
 
     def draw(self, state: State, interrupted: Callable[[], bool]) -> LocalBatch | None:
-        """Return as many of the next samples as a step wants, or as there are."""
+        """Return the next batch, smaller at the end of the stream; None if nothing is left."""
         X = self.stream.take(self._size)
         count = X.shape[0]
         if count == 0:
@@ -48,20 +48,20 @@ class StreamBatches(Batches):
         return LocalBatch(samples.parts(), count, place, ends_epoch=False)
 
     def begin_epoch(self) -> bool:
-        """Return whether the stream can begin again, and gave something when it last did."""
+        """Begin the stream again; return False if it cannot, or if the last epoch was empty."""
         if self._barren:
             return False
         self._barren = True
         return self.stream.next_epoch()
 
     def close(self) -> None:
-        """End reading ahead."""
+        """Stop reading ahead."""
         self.stream.close()
 
 
 def check_takes_streams(learner: Learner) -> None:
-    """Raise ValueError for a learner that draws the whole data set at each step."""
+    """Raise ValueError if the learner draws the whole data set at each step."""
     if learner.whole_data:
         name = type(learner).__name__
-        message = f"{name} draws all samples at each step: a stream has no known number of them"
+        message = f"{name} draws all samples at each step, which a stream cannot give: use Online()"
         raise ValueError(message)

@@ -1,1 +1,1 @@
-"""Callbacks: what is called after every step."""
+"""Callbacks: functions and objects that `learn` calls after every step."""

@@ -1,4 +1,4 @@
-"""What a callback is, and the one caller of callbacks."""
+"""The base class of callbacks, and the list of callbacks of a run."""
 
 from __future__ import annotations
 
@@ -10,29 +10,32 @@ from smalto.checks import check_kind
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 
-# Called after every step; a true result ends the run. A plain function will do.
+# Called after every step; a true result ends the run. Plain functions qualify.
 CallbackLike: TypeAlias = "Callable[[State, Record], bool | None]"
 
 
 class Callback(ABC):
-    """A callback that also wants to see the last state, or has resources to release."""
+    """Abstract base class of callbacks that see the last state or release resources.
+
+    A callback that needs neither can be a plain function ``callback(state, record)``.
+    """
 
     @abstractmethod
     def __call__(self, state: State, record: Record) -> bool | None:
-        """Look at the state after a step and at its record; a true result ends the run."""
+        """Handle a step, given the state after it and its record; return True to end the run."""
 
     def finish(self, state: State) -> None:
-        """Look at the last whole state of a run: it has ended, or its source has failed."""
+        """Handle the last state of a run, which has ended or whose source has failed."""
 
     def close(self) -> None:
-        """Release what the callback holds; called when a run ends, whatever has happened."""
+        """Release resources; called when a run ends, also after an error."""
 
 
 class Callbacks:
-    """The callbacks of a run: all of them are called and closed, whatever raises."""
+    """The callbacks of a run; each is called and closed, even if another one raises."""
 
     def __init__(self, callbacks: Any = ()) -> None:
-        """Raise TypeError for what cannot be called, before anything is learned."""
+        """Check that all callbacks are callable; raise TypeError if not."""
         if not isinstance(callbacks, Iterable):
             message = f"callbacks must be a sequence of callables, got {callbacks!r}"
             raise TypeError(message)
@@ -41,27 +44,27 @@ class Callbacks:
             check_kind(f"callbacks[{number}]", callback, Callable, "callable")
 
     def call(self, state: State, record: Record) -> bool:
-        """Call all of them after a step; return whether one of them asks to stop."""
+        """Call each callback after a step; return whether one of them asks to stop."""
         answers: list[bool] = []
         self._each(lambda callback: answers.append(bool(callback(state, record))))
         return any(answers)
 
     def finish(self, state: State) -> None:
-        """Show the last state of a run to those that want to see it."""
+        """Pass the last state of a run to each `Callback`."""
         self._each(lambda callback: callback.finish(state), Callback)
 
     def close(self) -> None:
-        """Let all of them release what they hold."""
+        """Close each `Callback`."""
         self._each(lambda callback: callback.close(), Callback)
 
     def _each(self, action: Callable[[Any], object], kind: type = object) -> None:
-        """Do it with each callback of a kind; raise the first exception when all have had a turn."""
+        """Apply ``action`` to each callback of a kind; then raise the first exception, if any."""
         first: BaseException | None = None
         for callback in self._callbacks:
             if isinstance(callback, kind):
                 try:
                     action(callback)
-                except BaseException as error:  # noqa: BLE001 (raised below, the others come first)
+                except BaseException as error:  # noqa: BLE001 (raised after the loop)
                     first = first or error
         if first is not None:
             raise first

@@ -1,4 +1,4 @@
-"""A callback that writes the state to a file now and then."""
+"""A callback that saves the state to a file at intervals."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from smalto.learning.memory.state import State
 
 
 class Checkpoint(Callback):
-    """Write the state to a file now and then, and at the end of the run.
+    """A callback that saves the state to a file at intervals, and at the end of the run.
 
-    The file is always a whole one, the last that was written: it is made beside it and takes
-    its place when it is on the disk. ``learn(..., state=State.load(path))`` goes on from it as
-    if the run had never stopped. The ones before it are kept as ``path.1``, ``path.2``, ...
+    ``learn(..., state=State.load(path))`` resumes the run as if it had never stopped. The file
+    is always complete: a new one is written under another name, and replaces the old one only
+    when it is on the disk. Older versions are kept as ``path.1``, ``path.2``, ...
 
     Parameters
     ----------
-    path : path
-        The file, by custom with the ending .safetensors.
+    path : str or Path
+        The file, usually with the extension .safetensors.
     every_steps : int, optional
-        Write after every so many steps ...
+        Number of steps between two files.
     every_seconds : float, optional
-        ... or when so many seconds have passed; every 60 seconds if neither is given.
+        Seconds between two files; 60 if neither interval is given. If both are given, a file
+        is written whenever either has passed.
     keep : int, default 2
-        How many files to keep, the newest included.
+        Number of files to keep, including the newest.
     on_error : {"raise", "warn"}
-        What to do when a file cannot be written, because the disk is full, say. In either
-        case the last one stays as it is. "warn" goes on learning and tries again next time.
+        What to do if a file cannot be written, for example because the disk is full: end the
+        run, or warn, continue and try again next time. The last file stays intact either way.
 
     Examples
     --------
@@ -70,10 +71,10 @@ class Checkpoint(Callback):
             raise ValueError(message)
         self.path = Path(path)
         if not self.path.parent.is_dir():
-            message = f"there is no folder {self.path.parent} to write checkpoints to"
+            message = f"there is no folder {self.path.parent} for checkpoints: create it first"
             raise FileNotFoundError(message)
         if self.path.is_dir():
-            message = f"{self.path} is a folder: a checkpoint is a file"
+            message = f"{self.path} is a folder, but a checkpoint is a file: add a file name"
             raise IsADirectoryError(message)
         self.every_steps, self.every_seconds = every_steps, every_seconds
         self.keep, self.on_error = check_integer("keep", keep), on_error
@@ -81,7 +82,7 @@ class Checkpoint(Callback):
         self._saved = -1  # the step of the last file
 
     def __call__(self, state: State, record: Record) -> None:
-        """Write the state if it is time to."""
+        """Save the state if a file is due."""
         now = time.monotonic()
         if self._clock is None or record.step < self._saved:  # a run begins
             self._clock, self._saved = now, -1
@@ -91,24 +92,24 @@ class Checkpoint(Callback):
             self.save(state)
 
     def finish(self, state: State) -> None:
-        """Write the last state of the run, if that has not been done."""
+        """Save the last state of the run, unless it has been saved already."""
         if state.step != self._saved:
             self.save(state)
         self._clock = None
 
     def save(self, state: State) -> None:
-        """Write the state now."""
+        """Save the state now."""
         try:
             if self._saved < 0:
                 clear_leftovers(self.path)
             save_state(state, self.path, keep=self.keep)
         except OSError as error:
             reason = f"the checkpoint after step {state.step} could not be written to {self.path}"
-            kept = "; the one before it is as it was" if self.path.exists() else ""
+            kept = "; the previous one is intact" if self.path.exists() else ""
             if self.on_error == "raise":
                 error.add_note(f"{reason}{kept}")
                 raise
-            message = f"{reason}: {error}{kept}. Learning goes on"
+            message = f"{reason}: {error}{kept}. Learning continues"
             warnings.warn(message, RuntimeWarning, stacklevel=2)
             self._clock = time.monotonic()
             return

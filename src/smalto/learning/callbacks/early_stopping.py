@@ -1,4 +1,4 @@
-"""Stopping when the cost no longer falls."""
+"""A callback that stops the run when the cost no longer falls."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from smalto.learning.stopping import schedule
 
 @dataclass(frozen=True)
 class EarlyStopping(Callback):
-    """Stop when the cost has not fallen for some evaluations.
+    """A callback that stops the run when several evaluations of the cost bring no improvement.
 
-    The cost is that of the validation set, whenever it is evaluated. Without one it is the
-    surrogate (for `SGD`, which has none, the cost of the batch) at steps 1, 2, 3, 4, 6, 8, 12, ...
+    The cost is that of the validation set, each time `learn` evaluates it. Without a validation
+    set it is the surrogate at steps 1, 2, 3, 4, 6, 8, 12, ..., or the cost of the batch where the
+    surrogate is unknown (`SGD`). The whole ``state.history`` counts, also after resuming.
 
     Parameters
     ----------
     patience : int, default 3
-        Evaluations without improvement before it stops.
+        Number of successive evaluations without improvement after which the run stops.
     tol : float, default 1e-4
-        The share by which the cost must fall to count as an improvement.
+        Relative decrease from the lowest cost so far that counts as an improvement.
     """
 
     patience: int = 3
@@ -35,7 +36,7 @@ class EarlyStopping(Callback):
         check_number("tol", self.tol, low=0)
 
     def __call__(self, state: State, record: Record) -> bool:
-        """Return whether to stop."""
+        """Return whether to stop after this step."""
         evaluations = list(_costs(state.history))
         if not evaluations or evaluations[-1][0] != record.step:
             return False
@@ -47,7 +48,7 @@ class EarlyStopping(Callback):
 
 
 def _costs(history: list[Record]) -> Iterator[tuple[int, float]]:
-    """Yield the steps at which the cost was evaluated, and the cost."""
+    """Yield each step at which the cost was evaluated, and the cost."""
     validated = any(record.test_cost is not None for record in history)
     is_due = schedule(None)
     for record in history:

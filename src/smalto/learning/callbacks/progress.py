@@ -1,4 +1,4 @@
-"""A progress bar."""
+"""A callback that shows a progress bar."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from smalto.learning.memory.state import State
 
 
 class Progress(Callback):
-    """A progress bar with the cost falling, the nonzeros per sample and the speed.
+    """A progress bar with the cost, the nonzeros per sample and the speed.
 
     Parameters
     ----------
     total : int, optional
-        Samples in the whole run, if known: then the bar shows the time left.
+        Number of samples in the whole run. If it is given, the bar shows the time left.
     unit : str, default "samples"
-        What a sample is called.
+        The word for samples in the bar.
     """
 
     def __init__(self, total: int | None = None, unit: str = "samples") -> None:
@@ -29,13 +29,13 @@ class Progress(Callback):
         self._cost: float | None = None
 
     def __call__(self, state: State, record: Record) -> None:
-        """Move the bar."""
+        """Update the bar."""
         if self._bar is not None and record.samples < self._bar.n:
-            self.close()  # another run has begun
+            self.close()  # a new run has begun
         if self._bar is None:
             self._cost = None
             self._bar = tqdm(total=self.total, unit=f" {self.unit}", unit_scale=True)
-        # The cost of single batches jumps about: show a running mean of it.
+        # The costs of single batches fluctuate: show their running mean.
         cost = record.batch_cost
         self._cost = cost if self._cost is None else 0.9 * self._cost + 0.1 * cost
         shown = {"cost": f"{self._cost:.4f}", "nonzeros": f"{record.mean_nonzeros:.1f}"}
@@ -47,11 +47,11 @@ class Progress(Callback):
             self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies have settings, not a place on the screen."""
+        """Return the attributes to copy: all but the bar on the screen."""
         return {**vars(self), "_bar": None}
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Close the bar; it stays on the screen."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None

@@ -1,1 +1,1 @@
-"""How atoms are updated and replaced."""
+"""Updates and replacement of atoms."""

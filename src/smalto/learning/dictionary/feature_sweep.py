@@ -1,8 +1,8 @@
-"""Steps that look at some of the features only, for samples that have very many of them.
+"""Steps on a random subset of the features, for samples with very many features.
 
 Subsampled online matrix factorization (Mensch, Mairal, Thirion, Varoquaux, 2018): a step codes
-its samples on a random share of the features, and updates the dictionary there. Its cost falls
-with the share; only the statistics are those of whole samples.
+its samples on a random share of the features, and updates the dictionary on these features. Both
+cost less, in proportion to the share; the statistics are those of complete samples.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from smalto.threads import run_tasks
 
 @dataclass(frozen=True)
 class View:
-    """Some of the features, and by what to multiply them so that norms stay what they are."""
+    """A subset of the features, and a factor that keeps norms at about their full size."""
 
     features: Array  # increasing
     scale: float
 
     def rows(self, X: Rows) -> Rows:
-        """What is seen of rows."""
+        """Return the chosen features of the rows of X, scaled."""
         if sparse.issparse(X):
             return X[:, self.features] * X.dtype.type(self.scale)
         return np.take(X, self.features, axis=1) * X.dtype.type(self.scale)
 
     def signals(self, signals: Signals) -> Signals:
-        """What is seen of signals."""
+        """Return the signals restricted to the chosen features."""
         missing = signals.missing
         if missing is not None:
             missing = np.ascontiguousarray(missing[:, self.features])
@@ -44,7 +44,7 @@ class View:
 
 
 def view_at(step: int, share: float, n_features: int, seed: int) -> View:
-    """The features of a step: all have been seen once before any is seen again."""
+    """Return the features of a step; each is used once before any is used again."""
     count = max(1, round(share * n_features))
     parts = -(-n_features // count)
     cycle, part = divmod(step, parts)
@@ -55,10 +55,10 @@ def view_at(step: int, share: float, n_features: int, seed: int) -> View:
 def sweep_view(
     D: Array, stats: tuple[Stats, ...], constraint: Constraint, view: View, n_threads: int
 ) -> None:
-    """One pass of block coordinate descent over the atoms, on the features of a view.
+    """Make one pass of block coordinate descent over the atoms, on the features of a view.
 
-    Minimises the surrogate over these features of each atom, in turn, with the others held: what
-    the constraint leaves for them is a set of the same kind.
+    It minimizes the surrogate over these features of each atom in turn. The other features stay
+    fixed, and the constraint that they leave is a set of the same kind (`Constraint.divided`).
     """
     k, chosen = len(D), view.features
     part = np.ascontiguousarray(D[:, chosen])

@@ -1,4 +1,4 @@
-"""Atoms made from samples: the first dictionary, and replacements."""
+"""Atoms made from samples, for the first dictionary and for replacements."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from scipy import sparse
 from smalto.checks import Array, Rows
 from smalto.constraints.base import Constraint, project_checked
 
-RESERVOIR = 64  # badly coded samples kept at hand
+RESERVOIR = 64  # badly coded samples that a state keeps, at most
 
 
 def directions(X: Rows, order: Array, count: int, rng: np.random.Generator) -> Array:
-    """Return distinct directions of rows of X, of norm 1: the first atoms, not yet projected.
+    """Return ``count`` distinct rows of X, scaled to norm 1 but not yet projected.
 
-    Rows are looked at in this order. Where there are not enough of them the rest are random
-    directions: they are replaced by badly coded samples if nothing uses them.
+    Rows are tried in the given order. If too few are distinct, random directions are added; those
+    that no code uses are later replaced by badly coded samples.
     """
     found: dict[bytes, Array] = {}
     for number in order:
@@ -31,14 +31,14 @@ def directions(X: Rows, order: Array, count: int, rng: np.random.Generator) -> A
 
 
 def as_atom(x: Array, constraint: Constraint) -> Array:
-    """Return the direction of a sample as an atom, as long as the set allows.
+    """Return the sample x as an atom of the set, made as long as the set allows.
 
-    Where the set has a preferred side (non-negative atoms), x or −x, whichever it keeps more
-    of. Zero if it keeps nothing.
+    Either x or −x is used, whichever the projection keeps more of (they differ for non-negative
+    atoms). The atom is zero if the projection keeps nothing.
     """
     sides = [_projected(x, constraint), _projected(-x, constraint)]
     kept = max(sides, key=lambda atom: round(float(np.linalg.norm(atom)), 6))
-    return _projected(kept, constraint)  # what is left of it may be made longer
+    return _projected(kept, constraint)  # again, because it may now be made longer
 
 
 def _projected(x: Array, constraint: Constraint) -> Array:

@@ -1,4 +1,4 @@
-"""New atoms for those that are unused or duplicates (Section 3.4.5)."""
+"""Replacement of unused and duplicate atoms (Section 3.4.5 of the paper)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from smalto.coders.coding import gram
 from smalto.learning.dictionary.new_atoms import as_atom
 from smalto.learning.memory.state import State
 
-_FADE = 0.9  # how fast an old bad sample is forgotten, per step
+_FADE = 0.9  # factor on the remembered costs at each step, so that newer samples win
 
 
 def remember_worst(state: State, X: Rows, costs: Array) -> None:
-    """Keep badly coded samples if they are worse than those kept so far."""
+    """Keep those of the given samples that are coded worse than the ones kept so far."""
     state.worst_cost *= _FADE
     for row, cost in enumerate(costs):
         place = int(np.argmin(state.worst_cost))
@@ -26,11 +26,11 @@ def remember_worst(state: State, X: Rows, costs: Array) -> None:
 
 
 def replace_atoms(state: State, G: Array | None, n_threads: int) -> int:
-    """Replace unused and duplicate atoms, now and then; return how many.
+    """Replace unused and duplicate atoms, every few steps; return how many were replaced.
 
-    ``G`` is the Gram matrix before the last update, if it is at hand. The past is made
-    consistent: that of an unused atom is dropped, that of a duplicate goes to its double, exactly
-    as if all old codes had been changed so.
+    ``G`` is the Gram matrix before the last update, if it is available. The statistics of the past
+    are changed accordingly: those of an unused atom are dropped, those of a duplicate are added to
+    the atom that it duplicates, exactly as if the old codes had been changed.
     """
     replacement = state.replacement
     if state.step % replacement.every:
@@ -41,7 +41,7 @@ def replace_atoms(state: State, G: Array | None, n_threads: int) -> int:
     idle = np.flatnonzero(state.samples - state.last_used > replacement.idle * k)
     doubles = _duplicates(state.D, G[:k, :k], replacement.correlation)
     replaced = 0
-    for j in dict.fromkeys([*idle.tolist(), *doubles]):  # each once
+    for j in dict.fromkeys([*idle.tolist(), *doubles]):  # without repetition
         atom = _next_atom(state)
         if atom is None:
             break
@@ -59,10 +59,10 @@ def replace_atoms(state: State, G: Array | None, n_threads: int) -> int:
 
 
 def _duplicates(D: Array, G: Array, correlation: float) -> dict[int, tuple[int, float]]:
-    """Map each atom that doubles an earlier one to that one and the sign between them."""
+    """Map each atom that duplicates an earlier one to that atom and their relative sign."""
     norms = np.sqrt(np.maximum(G.diagonal(), 0.0))
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-    # Candidates from the Gram matrix at hand, then checked on the atoms as they are now.
+    # G may be slightly out of date: take candidates from it, then check the current atoms.
     close = np.abs(G) * scale[:, None] > 0.99 * correlation * np.where(norms > 0, norms, np.inf)
     found: dict[int, tuple[int, float]] = {}
     for i, j in zip(*np.nonzero(np.triu(close, 1)), strict=True):
@@ -77,7 +77,7 @@ def _duplicates(D: Array, G: Array, correlation: float) -> dict[int, tuple[int, 
 
 
 def _next_atom(state: State) -> Array | None:
-    """Return the worst-coded sample at hand as an atom; None if there is none left."""
+    """Return the worst-coded of the remembered samples as an atom; None if none is left."""
     place = int(np.argmax(state.worst_cost))
     if not state.worst_cost[place] > 0.0:
         return None
@@ -87,7 +87,7 @@ def _next_atom(state: State) -> Array | None:
 
 
 def _merge(state: State, j: int, into: int, sign: float) -> None:
-    """Give atom j's part of the past, times ``sign``, to atom ``into`` (−1: drop it)."""
+    """Add the past of atom j, times ``sign``, to atom ``into``, or drop it if ``into`` is −1."""
     for part in state.stats:
         if into >= 0:
             part.A[into] += sign * part.A[j]

@@ -1,4 +1,4 @@
-"""The dictionary update (Algorithm 2): block coordinate descent over the atoms."""
+"""The dictionary update (Algorithm 2 of the paper): block coordinate descent over the atoms."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from smalto.kernels.learning.block_sweep import add_scaled
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
-BLOCK = 64  # atoms whose residuals come from one product
+BLOCK = 64  # atoms whose residuals are computed by one product
 SLICE = 128  # features of that product computed by one task
 
-# An atom with A_jj below this share of the largest is left alone: nothing is known of it.
+# Atoms with A_jj up to this share of the largest are not updated: nothing is known about them.
 _UNKNOWN = 1e-12
 
 
 def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads: int) -> float:
-    """One pass of block coordinate descent on ``½ Σ A∘DDᵀ − Σ B∘D`` over the constraint set.
+    """Make one pass of block coordinate descent on ``½ Σ A∘DDᵀ − Σ B∘D`` over the constraint set.
 
-    A and B are the sums of the given statistics. D (k, m) is updated in place, each atom
-    seeing those already updated; returns by how much the objective has changed (it falls).
-    The residuals of a block of atoms come from one matrix product, which gives the same
-    result as atom after atom, to rounding, at the speed of BLAS.
+    A and B are the sums of the given statistics. D (k, m) is updated in place, atom by atom, each
+    using those already updated. Return the change of the objective, which is not positive. The
+    residuals of a block of atoms come from one matrix product: the result is the same up to
+    rounding, at the speed of BLAS.
     """
     k, m = D.shape
     diagonal = np.zeros(k)
@@ -48,14 +48,14 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
 
 
 def unknown_below(diagonal: Array) -> float:
-    """The A_jj up to which nothing is known of an atom."""
+    """Return the value of A_jj up to which nothing is known about an atom."""
     return _UNKNOWN * float(diagonal.max(initial=0.0))
 
 
 def gradient_step(
     D: Array, stats: Stats, rate: float, constraint: Constraint, n_threads: int
 ) -> None:
-    """``D ← Π(D − rate (A D − B))`` in place: one projected gradient step, atom by atom."""
+    """Make one projected gradient step ``D ← Π(D − rate (A D − B))``, in place."""
     k, m = D.shape
     moved = np.empty_like(D)
 

@@ -1,4 +1,4 @@
-"""Settings as JSON and back: registered names and plain values, never code."""
+"""Conversion of settings to JSON and back: registered names and plain values, never code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def _built_in() -> dict[str, type]:
-    """Return the problems, learners and options that come with the library, by name."""
+    """Return the coders, constraints, learners and options of the library, by name."""
     public = [getattr(room, name) for room in (coders, constraints) for name in room.__all__]
     kinds = [kind for kind in public if _is_setting(kind)]
     kinds += [Online, Batch, SGD, Replacement, Continuation, DensitySearch]
@@ -45,11 +45,10 @@ _PARTS: dict[str, type] = {kind.__name__: kind for kind in (State, Stats, CodeSt
 
 
 def register(kind: Kind) -> Kind:
-    """Let a coder, constraint or learner of your own be saved in files and loaded from them.
+    """Register a coder, constraint or learner of your own, so that files can contain it.
 
-    It must be a frozen dataclass, and be registered under the same name in the program that
-    saves and in the one that loads: a file names it, it does not contain it. Can be used as a
-    decorator.
+    It must be a frozen dataclass. A file stores its name and its settings, not its code, so the
+    program that loads the file must register the class as well. Can be used as a decorator.
 
     Examples
     --------
@@ -71,19 +70,19 @@ def register(kind: Kind) -> Kind:
         kind.__module__,
         kind.__qualname__,
     ):
-        message = f"the name {kind.__name__} is taken by {known!r}"
+        message = f"the name {kind.__name__} is taken by {known!r}: choose another one"
         raise ValueError(message)
     _KINDS[kind.__name__] = kind
     return kind
 
 
 def known() -> list[str]:
-    """The names that files may use."""
+    """Return the registered names, which files may contain."""
     return sorted(_KINDS)
 
 
 def to_json(value: Any, arrays: dict[str, Array], name: str) -> Any:
-    """A value as what JSON can hold; arrays go to ``arrays``, by their place in the value."""
+    """Return a value in a form that JSON can hold; store its arrays in ``arrays``, by name."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, np.bool_ | np.integer | np.floating):
@@ -102,7 +101,7 @@ def to_json(value: Any, arrays: dict[str, Array], name: str) -> Any:
     kind = type(settings).__name__
     if {**_KINDS, **_PARTS}.get(kind) is not type(value):
         message = (
-            f"{kind} cannot be saved: make it a frozen dataclass and give it to "
+            f"{kind} cannot be saved: make it a frozen dataclass and register it with "
             f"smalto.learning.register, in the program that saves and in the one that loads"
         )
         raise TypeError(message)
@@ -115,7 +114,7 @@ def to_json(value: Any, arrays: dict[str, Array], name: str) -> Any:
 
 
 def from_json(data: Any, arrays: dict[str, Array]) -> Any:
-    """What `to_json` has made of a value, back; only registered kinds are made."""
+    """Return the value that `to_json` has converted; only registered classes are created."""
     if data is None or isinstance(data, bool | int | float | str):
         return data
     match data:
@@ -129,7 +128,7 @@ def from_json(data: Any, arrays: dict[str, Array]) -> Any:
             return arrays[name]
         case {"kind": str(name), "fields": dict(fields)}:
             return _make(name, {key: from_json(item, arrays) for key, item in fields.items()})
-    message = f"the file has a setting that means nothing here: {data!r:.80}"
+    message = f"the file has a setting that cannot be read: {data!r:.80}"
     raise ValueError(message)
 
 
@@ -138,30 +137,30 @@ def _make(name: str, values: dict[str, Any]) -> Any:
     if kind is None:
         message = (
             f"the file has a {name}, which this program does not know: if it is your own, "
-            f"give it to smalto.learning.register before you load the file"
+            f"register it with smalto.learning.register before loading the file"
         )
         raise ValueError(message)
     fields = {field.name for field in dataclasses.fields(kind) if field.init}
     if fields != set(values):
         message = (
-            f"the file has a {name} with the settings {sorted(values)}, here they are "
+            f"the file has a {name} with the settings {sorted(values)}, expected "
             f"{sorted(fields)}: it was written by another version"
         )
         raise ValueError(message)
     hints = typing.get_type_hints(kind)
     for key, value in values.items():
         if not _fits(value, hints[key]):
-            message = f"the file has a {name} whose {key} is {value!r}, not {hints[key]}"
+            message = f"the file has a {name} whose {key} is {value!r}, expected {hints[key]}"
             raise ValueError(message)
     try:
         return kind(**values)
     except (TypeError, ValueError) as error:
-        message = f"the file has a {name} that cannot be: {error}"
+        message = f"the file has an invalid {name}: {error}"
         raise ValueError(message) from error
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of the type of a field, as far as plain types go."""
+    """Return whether a value is of the type of a field, as far as that is easy to check."""
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
         return any(_fits(value, option) for option in typing.get_args(hint))

@@ -1,8 +1,8 @@
-"""Files of named arrays and settings: whole or not there at all, and refused when altered.
+"""Files of named arrays and settings, written completely or not at all, with a checksum.
 
-The format is safetensors, which holds no code: eight bytes with the length of a header, a JSON
-header, and the numbers. Any program that reads safetensors reads these files. They are written
-here, not by the safetensors library, because it would copy every array first.
+The format is safetensors, which contains no code: the length of the header in eight bytes, a JSON
+header, and the arrays. Any program that reads safetensors can read these files. They are written
+here and not by the safetensors library, which would copy every array first.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _NAMES = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32", "b
 def write_file(
     path: Path, kind: str, settings: Any, arrays: dict[str, Array], keep: int = 1
 ) -> None:
-    """Write a file in place of what is there, in one go: never half of it.
+    """Write a file, or replace it, completely or not at all.
 
-    So many versions of it are kept, the new one included, as path, path.1, path.2, ...
-
-    Where that fails, of a full disk say, what was there stays, and nothing else is left.
+    ``keep`` versions are kept, including the new one, as path, path.1, path.2, ... If writing
+    fails, for example because the disk is full, the existing file stays intact and nothing else
+    is left behind.
     """
     tensors = {name: np.ascontiguousarray(arrays[name]) for name in sorted(arrays)}
     text = json.dumps(settings, allow_nan=False, sort_keys=True)
@@ -69,7 +69,7 @@ def write_file(
 
 @contextlib.contextmanager
 def _replacing(path: Path, keep: int) -> Iterator[Any]:
-    """A file beside the path that takes its place once it is on the disk, or vanishes."""
+    """Yield a temporary file that replaces ``path`` when the body is done; delete it on errors."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -78,7 +78,7 @@ def _replacing(path: Path, keep: int) -> Iterator[Any]:
             os.fsync(file.fileno())
         umask = os.umask(0)
         os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)  # what a file opened the usual way would have
+        Path(name).chmod(0o666 & ~umask)  # the usual permissions of a new file
         _keep_older(path, keep)
         Path(name).replace(path)
     except BaseException:
@@ -88,18 +88,18 @@ def _replacing(path: Path, keep: int) -> Iterator[Any]:
 
 
 def as_bytes(tensor: Array) -> Any:
-    """The bytes of an array, not copied."""
+    """Return the bytes of an array, without copying if it is C-contiguous."""
     return np.ascontiguousarray(tensor).reshape(-1).view(np.uint8)
 
 
 def clear_leftovers(path: Path) -> None:
-    """Remove what a process that was killed while it wrote this file has left beside it."""
+    """Remove temporary files left by a process that was killed while it wrote this file."""
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         part.unlink(missing_ok=True)
 
 
 def _keep_older(path: Path, keep: int) -> None:
-    """Give what is there a second name, so that it outlives being replaced."""
+    """Rotate the existing file to path.1, path.2, ..., and leave a link to it at path."""
     if keep == 1 or not path.exists():
         return
     names = [path.with_name(f"{path.name}.{i}") for i in range(1, keep)]
@@ -116,7 +116,7 @@ def _keep_older(path: Path, keep: int) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """See to it that the new name is on the disk too, where folders can be synced."""
+    """Write a change of names in the folder to the disk, if the system allows it."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -129,7 +129,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def read_file(path: Path, kinds: tuple[str, ...]) -> tuple[str, Any, dict[str, Array]]:
-    """The kind, the settings and the arrays of a file, if it is whole and of one of the kinds."""
+    """Return the kind, settings and arrays of a file; raise unless it is intact and allowed."""
     if not path.exists():
         message = f"there is no file {path}"
         raise FileNotFoundError(message)
@@ -139,7 +139,10 @@ def read_file(path: Path, kinds: tuple[str, ...]) -> tuple[str, Any, dict[str, A
             _check_format(path, metadata, kinds)
             tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
     except (SafetensorError, OSError, KeyError, TypeError) as error:
-        message = f"{path} is no whole safetensors file (truncated, altered or foreign): {error}"
+        message = (
+            f"{path} is not a complete safetensors file (truncated, altered, or of another "
+            f"format): {error}"
+        )
         raise ValueError(message) from error
     wanted = metadata.pop("sha256", "")
     if _digest(metadata, tensors) != wanted:
@@ -151,23 +154,23 @@ def read_file(path: Path, kinds: tuple[str, ...]) -> tuple[str, Any, dict[str, A
 def _check_format(path: Path, metadata: dict[str, str], kinds: tuple[str, ...]) -> None:
     found = metadata.get("format", "")
     if not found.startswith("smalto."):
-        message = f"{path} is a safetensors file, but none that smalto has written"
+        message = f"{path} is a safetensors file that was not written by smalto"
         raise ValueError(message)
     version = metadata.get("format_version", "")
     if version != str(FORMAT_VERSION):
         message = (
             f"{path} has format version {version} (of smalto {metadata.get('smalto_version')}), "
-            f"this smalto reads version {FORMAT_VERSION}"
+            f"but this smalto reads version {FORMAT_VERSION}"
         )
         raise ValueError(message)
     if found.removeprefix("smalto.") not in kinds:
         wanted = " or ".join(f"smalto.{kind}" for kind in kinds)
-        message = f"{path} holds a {found}, wanted is a {wanted}"
+        message = f"{path} holds a {found}, expected a {wanted}"
         raise ValueError(message)
 
 
 def _digest(metadata: dict[str, str], tensors: dict[str, Array]) -> str:
-    """A checksum of everything that a file says."""
+    """Return a checksum of the metadata and arrays of a file."""
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name, tensor in tensors.items():
         digest.update(json.dumps([name, tensor.dtype.name, tensor.shape]).encode())

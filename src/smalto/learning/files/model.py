@@ -1,4 +1,4 @@
-"""What is kept of a run to encode with: the dictionary and the problem it was learned for."""
+"""A learned dictionary with its coder and constraint, as a file."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ KIND = "model"
 
 @dataclass(frozen=True)
 class Model:
-    """A dictionary with the problem it was learned for, as a value that can be a file.
+    """A learned dictionary with its coder and constraint, which can be saved to a file.
 
     Parameters
     ----------
     D : array (k, m)
         The dictionary, one atom per row.
     coder : coder
-        The coder with everything decided, to encode with.
+        The coder to encode with, all of its parameters decided.
     constraint : constraint
-        The set in which the atoms live.
+        The set that the atoms lie in.
     info : dict
-        Whatever else is to be kept with it: strings, numbers, lists, dicts. The size of
-        patches, say.
+        Anything else to store with the model, such as the size of patches: strings, numbers,
+        lists and dicts.
 
     Examples
     --------
@@ -67,15 +67,15 @@ class Model:
 
     @classmethod
     def of(cls, state: State, info: dict[str, Any] | None = None) -> Model:
-        """The model that a state (of a `Result`, of an estimator) has come to."""
+        """Return the model of a state, such as ``result.state`` or ``estimator.state_``."""
         return cls(state.feasible_D(), state.coder.fixed(), state.constraint, dict(info or {}))
 
     def encode(self, X: Any, **options: Any) -> Any:
-        """Sparse codes of the rows of X: `smalto.encode` with this dictionary and coder."""
+        """Return sparse codes of the rows of X: `smalto.encode` with this dictionary and coder."""
         return encode(X, self.D, self.coder, **options)
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, in place of what is there, in one go."""
+        """Save the model to a file; an existing one is replaced once the new one is complete."""
         arrays = {"D": np.ascontiguousarray(self.D)}
         settings = {
             "coder": to_json(self.coder, arrays, "coder"),
@@ -86,10 +86,10 @@ class Model:
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
-        """The model in a file that `save` has written, or the one in a checkpoint.
+        """Load a model from a file that `save` has written, or from a checkpoint.
 
-        Nothing in the file is run. One that is truncated, altered, of another version or
-        foreign is refused with the reason.
+        No code in the file is executed. Raise ValueError, with the reason, if the file is
+        truncated, altered, of another version or of another kind.
         """
         path = Path(path)
         kind, settings, arrays = read_file(path, (KIND, STATE))
@@ -99,5 +99,5 @@ class Model:
             coder, constraint, info = (settings[key] for key in ("coder", "constraint", "info"))
             return cls(arrays["D"], from_json(coder, arrays), from_json(constraint, arrays), info)
         except (KeyError, TypeError, ValueError) as error:
-            message = f"{path} holds no model: {error}"
+            message = f"{path} does not hold a valid model: {error}"
             raise ValueError(message) from error

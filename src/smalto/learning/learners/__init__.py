@@ -1,1 +1,1 @@
-"""Learners: how the past is kept, and how the dictionary follows from it."""
+"""Learners: online, batch, and stochastic gradient descent."""

@@ -1,4 +1,4 @@
-"""What a learner is: how the past is kept, and how the dictionary follows from it."""
+"""The base class of learners."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from smalto.learning.memory.statistics import Stats
 
 
 class Learner(ABC):
-    """How a dictionary is learned: subclass it as a frozen dataclass of settings.
+    """Abstract base class of learners: they keep statistics of the past and update the dictionary.
 
-    Everything that changes is in the `State`.
+    A learner is a frozen dataclass of settings. Everything that changes is in the `State`.
     """
 
     whole_data: ClassVar[bool] = False
-    """Whether each step draws the whole data set and starts from nothing but the dictionary."""
+    """Whether each step draws the whole data set and forgets all but the dictionary."""
 
     def resolve(self, n_atoms: int, n_rows: int | None) -> Learner:
-        """Return this learner with what depends on the size of the problem decided."""
+        """Return this learner with the settings that depend on the size of the problem decided."""
         return self
 
     def refusal(self, *, stream: bool, missing: bool) -> str | None:
-        """Say why this learner cannot learn from such data; None if it can."""
+        """Return why this learner cannot learn from such data, or None if it can."""
         return None
 
     @abstractmethod
     def rows_per_step(self, n_rows: int) -> int:
-        """Return how many samples a step draws."""
+        """Return the number of samples that a step draws."""
 
     @abstractmethod
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
-        """Return the past before anything has been seen; n_rows is None for a stream."""
+        """Return the statistics and code store of a new run; ``n_rows`` is None for a stream."""
 
     @abstractmethod
     def forget(self, state: State, n_new: int) -> None:
-        """Scale the past before n_new samples join it."""
+        """Scale the statistics of the past before ``n_new`` samples are added."""
 
     @abstractmethod
     def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
-        """Add coded samples to the past."""
+        """Add coded samples, with these numbers in the data set, to the statistics."""
 
     @abstractmethod
     def update(self, state: State, n_new: int, n_threads: int) -> None:
-        """Move the dictionary."""
+        """Update the dictionary, after ``n_new`` samples were added."""
 
     def end_epoch(self, state: State) -> None:
-        """Do what is to be done when every sample has been seen once more."""
+        """Update the statistics at the end of an epoch."""
 
     def view(self, state: State) -> View | None:
-        """Return the features that the next step looks at; None is all of them."""
+        """Return the features that the next step looks at, or None for all."""
         return None
 
 

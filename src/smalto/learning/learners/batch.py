@@ -1,4 +1,4 @@
-"""Batch learning: the whole data set at each iteration, the paper's comparison."""
+"""Batch learning, a baseline of the paper."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from smalto.learning.memory.statistics import Stats
 
 @dataclass(frozen=True)
 class Batch(Learner):
-    """Code every sample, then update the dictionary; repeat (Sections 2 and 6.1).
+    """Batch learning: code all samples, update the dictionary, repeat (Sections 2 and 6.1).
 
     Parameters
     ----------
     sweeps : int, default 5
-        Passes over the atoms in each dictionary update.
+        Number of passes over the atoms in each dictionary update.
     """
 
     sweeps: int = 5
@@ -32,24 +32,24 @@ class Batch(Learner):
     whole_data: ClassVar[bool] = True
 
     def rows_per_step(self, n_rows: int) -> int:
-        """Return the number of all samples."""
+        """Return the number of samples in the data set."""
         return n_rows
 
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
-        """Return the past before anything has been seen."""
+        """Return the statistics before the first step."""
         return (Stats.zeros(*D.shape),), None
 
     def forget(self, state: State, n_new: int) -> None:
-        """Drop everything: each iteration starts from nothing but the dictionary."""
+        """Clear the statistics: each step keeps only the dictionary."""
         state.stats[0].clear()
         state.surrogate = 0.0
 
     def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
-        """Add coded samples."""
+        """Add coded samples to the statistics."""
         new.add_to(state.stats[0], 1.0, n_threads)
         state.surrogate += float(new.weighted_costs().sum())
 
     def update(self, state: State, n_new: int, n_threads: int) -> None:
-        """Move the dictionary towards the minimum for these codes."""
+        """Lower the cost over the dictionary, with the codes fixed."""
         for _ in range(self.sweeps):
             state.surrogate += sweep(state.D, state.stats, state.constraint, n_threads)

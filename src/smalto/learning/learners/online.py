@@ -1,4 +1,4 @@
-"""Online learning: Algorithm 1 with the refinements of Section 3.4."""
+"""Online learning: Algorithm 1 of the paper with the refinements of its Section 3.4."""
 
 from __future__ import annotations
 
@@ -22,33 +22,35 @@ DEFAULT_RHO = 5.0
 
 @dataclass(frozen=True)
 class Online(Learner):
-    """Draw a mini-batch, code it, add it to the statistics of the past, update the dictionary.
+    """Online learning (Algorithm 1 of the paper), with the refinements of its Section 3.4.
+
+    Each step draws a mini-batch, codes it, adds it to the statistics of the past, and updates the
+    dictionary.
 
     Parameters
     ----------
     batch_size : int, optional
-        Samples drawn at each step (the paper's η). By default two per atom, but at least 512,
-        at most 4 096 and at most a tenth of the data (while that is at least 64); and more, up
-        to 4 096, where an epoch has more than 2 048 steps.
+        Number of samples drawn at each step (the paper's η). The default for k atoms and n
+        samples is 2k, but at least 512, at least n/2048 and at most 4096; for small data, at most
+        n/10 (or 64, if that is more).
     rho : float, optional
-        How fast the past is forgotten: a sample seen at step i has weight (i/t)^rho at step t
-        (Section 3.4.2). The first batch is never decayed, so that ``t0`` keeps its meaning.
-        The default is 5, and 0 with ``memory="replace"``, which forgets nothing.
+        How fast the past is forgotten: a sample seen at step i has the weight (i/t)^rho at step t
+        (Section 3.4.2). The default is 5, or 0 with ``memory="replace"``, which forgets nothing.
     t0 : float, default 0
-        Weight of the initial dictionary: the past starts as A = t0 I, B = t0 D₀, which slows
-        the first steps down (Section 3.4.4). In units of one batch.
+        Weight of the initial dictionary D₀, in batches: the statistics start as A = t0 I and
+        B = t0 D₀, which slows the first steps down (Section 3.4.4). It is forgotten like a batch
+        seen at the first step.
     memory : {"two-epochs", "replace", "all"}
-        What is kept of earlier visits of the same samples (Section 3.4.1). "two-epochs" drops
-        what is older than the last epoch and this one; "replace" keeps every sample's last
-        code and replaces its contribution exactly when it is seen again, which is block
-        coordinate descent on the joint cost (for data of moderate size: it stores all codes);
-        "all" keeps everything.
+        What to keep of earlier visits to the same samples (Section 3.4.1). "two-epochs" keeps
+        this epoch and the previous one, "all" keeps everything. "replace" stores the last code
+        of every sample, and replaces its contribution exactly when the sample is seen again: this
+        is block coordinate descent on the joint cost, for data whose codes fit into memory.
     sweeps : int, default 1
-        Passes over the atoms in each dictionary update.
+        Number of passes over the atoms in each dictionary update.
     features : float, optional
-        For very many features: the share of them that a step looks at, another one at each
-        step. Coding and the dictionary update cost so much less; codes are those of what is
-        seen, and the surrogate is not recorded.
+        Share of the features that a step looks at, for data with very many features. Each step
+        chooses others. Coding and the dictionary update are faster in proportion; codes are
+        computed from the chosen features only, and the surrogate is not recorded.
     """
 
     batch_size: int | None = None
@@ -75,7 +77,7 @@ class Online(Learner):
             raise ValueError(message)
 
     def resolve(self, n_atoms: int, n_rows: int | None) -> Online:
-        """Return this learner with the batch size and rho decided."""
+        """Return this learner with ``batch_size`` and ``rho`` decided."""
         size = self.batch_size
         if size is None:
             known = 0 if n_rows is None else n_rows
@@ -88,15 +90,15 @@ class Online(Learner):
         return replace(self, batch_size=size, rho=rho)
 
     def refusal(self, *, stream: bool, missing: bool) -> str | None:
-        """Refuse what ``memory="replace"`` cannot do."""
+        """Return why ``memory="replace"`` cannot learn from such data, or None if it can."""
         if self.memory != "replace":
             return None
         if stream:
-            return "memory='replace' needs a fixed data set: it has no meaning for a stream"
+            return "memory='replace' needs a fixed data set, not a stream: use memory='two-epochs'"
         if missing:
             return (
-                "memory='replace' cannot take back what missing entries were filled with: learn "
-                "with memory='two-epochs' or with Batch()"
+                "memory='replace' cannot take back what missing entries were filled with: use "
+                "memory='two-epochs' or Batch()"
             )
         return None
 
@@ -106,11 +108,11 @@ class Online(Learner):
 
     @property
     def _size(self) -> int:
-        assert self.batch_size is not None, "resolve() comes first"
+        assert self.batch_size is not None, "call resolve() first"
         return self.batch_size
 
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
-        """Return the past before anything has been seen."""
+        """Return the statistics, and the code store if there is one, before the first step."""
         first = Stats.zeros(*D.shape)
         first.A[np.diag_indices(len(D))] = self.t0
         first.B[:] = self.t0 * D
@@ -118,11 +120,11 @@ class Online(Learner):
         parts = (first, Stats.zeros(*D.shape)) if self.memory == "two-epochs" else (first,)
         if self.memory != "replace":
             return parts, None
-        assert n_rows is not None, "refusal() comes first"
+        assert n_rows is not None, "call refusal() first"
         return parts, CodeStore.empty(n_rows, D.dtype)
 
     def forget(self, state: State, n_new: int) -> None:
-        """Scale the past before ``n_new`` samples join it."""
+        """Scale the statistics of the past before ``n_new`` samples are added."""
         if not self.rho or state.samples < self._size:
             return
         beta = (state.samples / (state.samples + n_new)) ** self.rho
@@ -131,7 +133,7 @@ class Online(Learner):
         state.surrogate *= beta
 
     def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
-        """Add coded samples to the past; where codes are stored, take the old ones out."""
+        """Add coded samples to the statistics; remove their old codes if these are stored."""
         weight = 1.0 / self._size
         if state.store is not None:
             seen = state.store.counts[numbers] >= 0
@@ -146,7 +148,7 @@ class Online(Learner):
         state.surrogate += weight * float(new.weighted_costs().sum())
 
     def update(self, state: State, n_new: int, n_threads: int) -> None:
-        """Move the dictionary towards the minimum of the surrogate."""
+        """Lower the surrogate over the dictionary."""
         seen = self.view(state)
         if seen is not None:
             for _ in range(self.sweeps):
@@ -159,13 +161,13 @@ class Online(Learner):
             state.measure_surrogate()
 
     def view(self, state: State) -> View | None:
-        """Return the features that the next step looks at; None is all of them."""
+        """Return the features that the next step looks at, or None for all."""
         if self.features is None:
             return None
         return view_at(state.step, self.features, state.D.shape[1], state.seed)
 
     def end_epoch(self, state: State) -> None:
-        """Drop the epoch before this one (memory="two-epochs")."""
+        """Drop the statistics of the previous epoch (memory="two-epochs")."""
         if self.memory == "two-epochs":
             old, new = state.stats
             old.clear()

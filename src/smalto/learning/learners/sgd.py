@@ -1,4 +1,4 @@
-"""Projected stochastic gradient descent, the paper's other comparison."""
+"""Projected stochastic gradient descent, a baseline of the paper."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from smalto.learning.memory.statistics import Stats
 
 @dataclass(frozen=True)
 class SGD(Learner):
-    """``D ← Π(D − δ_t Σ ∇)``, summed over a mini-batch, with the rate ``δ_t = a/(ηt + b)``.
+    """Stochastic gradient descent: ``D ← Π(D − δ_t Σ ∇)`` with the rate ``δ_t = a/(ηt + b)``.
 
-    Sections 2 and 6.1; the paper's best setting is the default. It shares everything with
-    `Online` but the update. The rate is that of one sample after ηt of them: only with the sum,
-    not the mean, do the paper's a and b work as it says.
+    See Sections 2 and 6.1 of the paper; the defaults are its best settings. The gradients of a
+    mini-batch are summed, not averaged: the paper's a and b are meant for the sum. Only the update
+    of the dictionary differs from `Online`.
 
     Parameters
     ----------
     a, b : float
-        The learning rate at step t is a/(batch_size·t + b).
+        Parameters of the learning rate, which is a/(batch_size·t + b) at step t.
     batch_size : int, default 512
-        Samples drawn at each step (η).
+        Number of samples drawn at each step (the paper's η).
     """
 
     a: float = 200_000.0
@@ -43,19 +43,19 @@ class SGD(Learner):
         return self.batch_size
 
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
-        """Return the past before anything has been seen."""
+        """Return the statistics before the first step."""
         return (Stats.zeros(*D.shape),), None
 
     def forget(self, state: State, n_new: int) -> None:
-        """Drop everything: each step sees its own samples only."""
+        """Clear the statistics: each step uses only its own samples."""
         state.stats[0].clear()
         state.surrogate = float("nan")
 
     def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
-        """Add coded samples."""
+        """Add coded samples to the statistics."""
         new.add_to(state.stats[0], 1.0, n_threads)
 
     def update(self, state: State, n_new: int, n_threads: int) -> None:
-        """One projected gradient step."""
+        """Make one projected gradient step."""
         rate = self.a / (state.samples + n_new + self.b)
         gradient_step(state.D, state.stats[0], rate, state.constraint, n_threads)

@@ -1,1 +1,1 @@
-"""What a run remembers: its state, statistics, codes and records."""
+"""The state of a run: statistics, stored codes and records."""

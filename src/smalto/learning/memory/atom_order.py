@@ -1,4 +1,4 @@
-"""Another order of the atoms, everywhere in a state."""
+"""Reordering of the atoms of a state."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from smalto.learning.memory.state import State
 
 
 def by_energy(state: State) -> Array:
-    """The numbers of the atoms, those first whose part ``Σ ‖α_j d_j‖²`` of the past is largest."""
+    """Return the numbers of the atoms by decreasing ``Σ ‖α_j d_j‖²`` over the past."""
     energy = sum(part.scale * part.A.diagonal() for part in state.stats)
     energy = energy * np.einsum("ij,ij->i", state.D, state.D)
     return np.argsort(-energy, kind="stable")
 
 
 def reorder(state: State, order: Array) -> None:
-    """Let atom ``order[j]`` become atom j, in place."""
+    """Reorder the atoms in place: atom ``order[j]`` becomes atom j."""
     state.D = np.ascontiguousarray(state.D[order])
     state.last_used = state.last_used[order]
     for part in state.stats:

@@ -1,4 +1,4 @@
-"""The last code of every sample of a fixed data set, for exact replacement and warm starts."""
+"""Storage of the last code of every sample, for exact replacement and warm starts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from smalto.kernels.learning.code_table import fetch_rows, merge_atom, put_rows
 
 @dataclass
 class CodeStore:
-    """Codes of n samples: each sample has a row of slots, as many as the fullest needs."""
+    """Codes of n samples, in a table with one row per sample."""
 
-    counts: Array  # (n,) nonzeros of each sample, −1 where it has not been coded yet
-    indices: Array  # (n, slots) int32
+    counts: Array  # (n,) nonzeros of each code, −1 for samples that have not been coded yet
+    indices: Array  # (n, slots) int32; there are enough slots for the longest code
     values: Array  # (n, slots)
     penalties: Array  # (n,) ψ of each code when it was made
 
     @classmethod
     def empty(cls, n: int, dtype: np.dtype[Any]) -> CodeStore:
-        """A store in which no sample has been coded."""
+        """Return a store in which no sample has been coded."""
         slots = 16
         return cls(
             np.full(n, -1, np.int32),
@@ -33,7 +33,7 @@ class CodeStore:
         )
 
     def fetch(self, numbers: Array) -> Codes:
-        """The codes of these samples; a sample without one has an empty code."""
+        """Return the codes of these samples, empty for those not coded yet."""
         counts = np.maximum(self.counts[numbers], 0)
         indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         indices = np.empty(indptr[-1], np.int32)
@@ -42,7 +42,7 @@ class CodeStore:
         return Codes(indptr, indices, values)
 
     def put(self, numbers: Array, codes: Codes, penalties: Array) -> None:
-        """Keep these codes as the last ones of these samples."""
+        """Store these codes as the last ones of these samples."""
         needed = int(np.diff(codes.indptr).max(initial=0))
         slots = self.indices.shape[1]
         if needed > slots:
@@ -52,11 +52,11 @@ class CodeStore:
         put_rows(*codes, numbers, self.counts, self.indices, self.values)
 
     def merge(self, j: int, into: int, sign: float) -> None:
-        """Give the coefficients of atom j, times ``sign``, to atom ``into`` (−1: drop them)."""
+        """Add the coefficients of atom j, times ``sign``, to ``into``, or drop them if it is −1."""
         merge_atom(self.counts, self.indices, self.values, j, into, sign)
 
     def copy(self) -> CodeStore:
-        """An independent copy."""
+        """Return an independent copy."""
         return CodeStore(
             self.counts.copy(), self.indices.copy(), self.values.copy(), self.penalties.copy()
         )

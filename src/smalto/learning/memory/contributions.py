@@ -16,43 +16,43 @@ from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
 ATOMS = 64  # rows of A and B that one task fills
-FEATURES = 512  # columns of B that one task fills, where codes are dense
-DENSE = 0.1  # the share of nonzeros from which matrix products are faster
-WORST = 8  # badly coded samples of a batch that are looked at
+FEATURES = 512  # columns of B that one task fills, if codes are dense
+DENSE = 0.1  # share of nonzeros above which dense matrix products are faster
+WORST = 8  # badly coded samples of a block that are considered as new atoms
 
 
 class Addition(Protocol):
-    """What learners ask of coded samples: a `Contribution`, or what is left of one."""
+    """Coded samples as learners use them: a `Contribution` or a `Summary`."""
 
     @property
     def uses(self) -> Array:
-        """How many of the samples use each atom."""
+        """The number of samples that use each atom."""
 
     def add_to(self, stats: Stats, weight: float, n_threads: int) -> None:
         """Add these samples to the statistics, each with this weight."""
 
     def weighted_costs(self) -> Array:
-        """The costs of the samples, times their weights."""
+        """Return the costs of the samples, times their weights."""
 
     def total_weight(self) -> float:
-        """The sum of the weights."""
+        """Return the sum of the weights."""
 
     def worst(self) -> tuple[Rows, Array]:
-        """A few of the samples, those with the largest costs, and these."""
+        """Return the few samples with the largest weighted costs, and these costs."""
 
 
 class Part(NamedTuple):
-    """Some of the samples of a step, coded."""
+    """One coded block of the samples of a step."""
 
     numbers: Array
     new: Any  # an Addition
     nonzeros: int
-    short: int  # for how many a coder's bound on the error was out of reach
+    short: int  # samples for which the coder's bound on the error was out of reach
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """Coded samples, listed by atom, ready to be added to statistics."""
+    """Coded samples, sorted by atom, ready to be added to the statistics."""
 
     codes: Codes
     X: Rows
@@ -69,8 +69,8 @@ class Contribution:
         cls, coded: Coded, X: Rows, n_atoms: int, penalties: Array, weights: Array | None,
         *, filled: bool,
     ) -> Contribution:  # fmt: skip
-        """The contribution of coded rows X (filled where entries are missing)."""
-        # Filled entries count: the surrogate is that of the filled rows.
+        """Return the contribution of coded rows X, in which missing entries are filled."""
+        # The surrogate is that of the filled rows, so their norms include filled entries.
         norms = squared_norms(X) if filled else coded.norms
         return cls.listed(coded.codes, X, n_atoms, norms, coded.fit + penalties, penalties, weights)
 
@@ -79,22 +79,22 @@ class Contribution:
         cls, codes: Codes, X: Rows, n_atoms: int, norms: Array, costs: Array, penalties: Array,
         weights: Array | None,
     ) -> Contribution:  # fmt: skip
-        """Sort the codes of the rows of X by atom."""
+        """Return the contribution of the rows of X, with their codes sorted by atom."""
         atom_ptr = np.empty(n_atoms + 1, np.int64)
         rows, places = np.empty((2, len(codes.indices)), np.int32)
         by_atom(codes.indptr, codes.indices, n_atoms, atom_ptr, rows, places)
         return cls(codes, X, norms, costs, penalties, weights, atom_ptr, rows, places)
 
     def weighted_costs(self) -> Array:
-        """The costs of the samples, times their weights."""
+        """Return the costs of the samples, times their weights."""
         return self.costs if self.weights is None else self.costs * self.weights
 
     def total_weight(self) -> float:
-        """The sum of the weights."""
+        """Return the sum of the weights."""
         return float(len(self.costs) if self.weights is None else self.weights.sum())
 
     def worst(self) -> tuple[Rows, Array]:
-        """A few of the samples, those with the largest weighted costs, and these."""
+        """Return the few samples with the largest weighted costs, and these costs."""
         costs = self.weighted_costs()
         few = min(WORST, len(costs))
         rows = np.argpartition(costs, len(costs) - few)[len(costs) - few :]
@@ -102,11 +102,11 @@ class Contribution:
 
     @property
     def uses(self) -> Array:
-        """How many of the samples use each atom."""
+        """The number of samples that use each atom."""
         return np.diff(self.atom_ptr)
 
     def add_to(self, stats: Stats, weight: float, n_threads: int) -> None:
-        """Add these samples to the statistics, each with this weight (negative: take away)."""
+        """Add these samples to the statistics with this weight; a negative one removes them."""
         codes, n_atoms = self.codes, len(stats.A)
         lists = (self.atom_ptr, self.rows, self.places)
         scaled = weight / stats.scale
@@ -134,7 +134,7 @@ class Contribution:
         self._add_sums(stats, scaled)
 
     def _add_dense(self, stats: Stats, scaled: float, n_threads: int) -> None:
-        """The same by matrix products, which dense codes are better served by."""
+        """Add these samples by dense matrix products, which are faster for dense codes."""
         n_atoms = len(stats.A)
         codes = self.codes.as_csr(n_atoms).toarray().astype(np.float64, copy=False)
         weighted = (
@@ -150,7 +150,7 @@ class Contribution:
         self._add_sums(stats, scaled)
 
     def _add_sums(self, stats: Stats, scaled: float) -> None:
-        """Add what is one number, or one per atom or feature."""
+        """Add to the sums of codes, samples, constants and weights."""
         codes, n_atoms = self.codes, len(stats.A)
         constants, values = 0.5 * self.norms + self.penalties, codes.values
         ones = np.ones(len(constants)) if self.weights is None else self.weights
@@ -163,7 +163,7 @@ class Contribution:
 
 
 def add_dense(left: Array, X: Array, B: Array, n_threads: int) -> None:
-    """``B += left X`` by matrix products, a slice of the features at a time."""
+    """Add ``left X`` to B, one slice of the features per task."""
     left = left.astype(X.dtype, copy=False)
 
     def task(number: int) -> None:
@@ -174,7 +174,7 @@ def add_dense(left: Array, X: Array, B: Array, n_threads: int) -> None:
 
 
 def _column_sums(X: Rows, weights: Array | None) -> Array:
-    """The sums of the features over the samples, in float64; X is not converted as a whole."""
+    """Return the sum of each feature over the samples, in float64, without converting X."""
     if weights is not None:
         return np.asarray(weights @ X, np.float64).reshape(-1)
     if sparse.issparse(X):
@@ -184,9 +184,9 @@ def _column_sums(X: Rows, weights: Array | None) -> Array:
 
 @dataclass(frozen=True)
 class Summary:
-    """The statistics of coded samples: all that the dictionary needs of them, for sending.
+    """The statistics of coded samples, to be sent instead of the samples and their codes.
 
-    It is smaller than the codes and the samples where these are many.
+    They are smaller when there are many samples.
     """
 
     stats: Stats
@@ -198,7 +198,7 @@ class Summary:
 
     @classmethod
     def of(cls, new: Contribution) -> Summary:
-        """Sum up."""
+        """Return the summary of a contribution."""
         stats = Stats.zeros(len(new.atom_ptr) - 1, new.X.shape[1])
         new.add_to(stats, 1.0, 1)
         rows, costs = new.worst()
@@ -209,23 +209,23 @@ class Summary:
         stats.add(self.stats, weight)
 
     def weighted_costs(self) -> Array:
-        """The costs of the samples, times their weights."""
+        """Return the costs of the samples, times their weights."""
         return self.costs
 
     def total_weight(self) -> float:
-        """The sum of the weights."""
+        """Return the sum of the weights."""
         return self.weight
 
     def worst(self) -> tuple[Rows, Array]:
-        """A few of the samples, those with the largest costs, and these."""
+        """Return the few samples with the largest weighted costs, and these costs."""
         return self.worst_rows, self.worst_costs
 
 
 def statistics_are_cheaper(new: Contribution) -> bool:
-    """Whether to send the statistics of coded samples rather than these, and add those up.
+    """Return whether sending the statistics of coded samples is faster than sending the samples.
 
-    By the time that either takes whoever receives it, at a gigabyte a second and half a
-    nanosecond for each product; it depends on the samples alone, not on who codes them.
+    The estimate assumes a gigabyte per second and half a nanosecond per multiplication for the
+    receiver. It depends on the samples only, not on the worker that codes them.
     """
     k, m = len(new.atom_ptr) - 1, new.X.shape[1]
     n, nonzeros = len(new.costs), len(new.codes.indices)

@@ -1,4 +1,4 @@
-"""One line of the history of a run, and the whole history as an array."""
+"""The record of a step, and conversion of the history to an array and back."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from smalto.checks import Array
 
 @dataclass(frozen=True)
 class Record:
-    """What one step did: a line of the history, and what callbacks are given.
+    """The record of one step: an entry of ``state.history``, and an argument of callbacks.
 
     Costs are means per sample.
 
     Attributes
     ----------
     step, epoch, samples : int
-        Steps done; the epoch of this step, from 0; samples seen in all.
+        Number of steps so far; epoch of this step, from 0; number of samples seen so far.
     seconds : float
-        Time spent learning, without compilation, evaluation and callbacks.
+        Time spent learning so far, excluding compilation, evaluation and callbacks.
     batch_cost : float
-        Cost of the step's samples over the dictionary before the update.
+        Cost of the samples of the step, over the dictionary before the update.
     surrogate : float or None
-        Cost of the past, with codes as they were, after the update; None where it is unknown.
+        Cost of the past with its old codes, after the update; None if unknown.
     test_cost : float or None
-        Cost of the validation set, where it was evaluated.
+        Cost of the validation set, if it was evaluated after this step.
     mean_nonzeros : float
-        Nonzeros per code.
+        Mean number of nonzeros per code.
     replaced : int
-        Atoms that were replaced.
+        Number of atoms that were replaced.
     density : float
         Share of nonzero entries of the dictionary.
     lam : float or None
-        The λ of the coder.
+        The λ of the coder; None if it has none.
     short : int
-        Samples whose error exceeds the bound that the coder promises.
+        Number of samples whose error exceeds the bound of the coder.
     """
 
     step: int
@@ -69,7 +69,7 @@ def history_to_array(history: Sequence[Record]) -> Array:
 
 
 def history_from_array(table: Array) -> list[Record]:
-    """Return the records that `history_to_array` has written."""
+    """Return the records from an array that `history_to_array` has made."""
     if table.ndim != 2 or table.shape[1] != len(_FIELDS) or table.dtype != np.float64:
         message = f"history is {table.dtype} of shape {table.shape}, expected (n, {len(_FIELDS)})"
         raise ValueError(message)

@@ -1,4 +1,4 @@
-"""The whole state of a run: with it and the data, learning goes on as if never stopped."""
+"""The state of a run: everything but the data that is needed to resume it."""
 
 from __future__ import annotations
 
@@ -21,39 +21,41 @@ from smalto.learning.options import Continuation, Replacement
 
 @dataclass
 class State:
-    """Everything a run needs to go on, bit for bit.
+    """The state of a run, from which `learn` resumes it bit for bit, given the same data.
 
     Attributes
     ----------
     D : array (k, m)
-        The dictionary now.
+        The current dictionary.
     stats : tuple of Stats
-        The past. Their sum is what the update uses; `Online(memory="two-epochs")` keeps two,
-        the last epoch and this one.
+        Statistics of the past, whose sum the update uses. `Online(memory="two-epochs")` has two,
+        of the previous epoch and of this one.
     coder, constraint, learner
-        The problem and how it is solved; the coder with everything decided (its ``lam``).
+        The problem and the method. The coder has all of its parameters decided (such as ``lam``).
     step, epoch, place, samples : int
-        Steps done; which epoch this is; how many of its samples are done; samples seen.
+        Number of steps so far; current epoch, from 0; number of samples (or groups) drawn in this
+        epoch; number of samples seen so far.
     seconds : float
-        Time spent learning, without evaluation and callbacks.
+        Time spent learning so far, excluding compilation, evaluation and callbacks.
     seed : int
-        What the order of the samples is derived from.
+        Determines the order of the samples.
     surrogate : float
-        ``Σ w (½‖x − αD‖² + ψ(α))`` over the past, with codes as they were.
+        ``Σ w (½‖x − αD‖² + ψ(α))`` over the past, with its old codes.
     last_used : array (k,)
-        How many samples had been seen when each atom was last used.
+        Number of samples seen when each atom was last used.
     worst, worst_cost : arrays (r, m) and (r,)
-        Recent samples that were coded worst, from which atoms are replaced.
+        Recent samples that were coded badly, and their costs. They replace unused atoms.
     n_rows : int, optional
-        Samples of the data set; None for a stream.
+        Number of samples in the data set; None for a stream.
     store : CodeStore, optional
-        Every sample's last code (`Online(memory="replace")`).
+        The last code of every sample (`Online(memory="replace")`).
     replacement, continuation
         The other settings of the run.
     search : DensitySearch
-        Where the search for a wanted density of the atoms stands.
+        State of the search for a wanted density of the atoms.
     history : list of Record
-        One line per step, from the first on.
+        One record per step since the beginning of the run, also after it was resumed. With a
+        validation set, a record of the state before the first step comes first.
     """
 
     D: Array
@@ -79,7 +81,7 @@ class State:
     history: list[Record] = field(default_factory=list)
 
     def copy(self) -> State:
-        """An independent copy."""
+        """Return an independent copy."""
         return replace(
             self,
             D=self.D.copy(),
@@ -92,9 +94,9 @@ class State:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the state to a file, in place of what is there, in one go.
+        """Save the state to a file; an existing one is replaced once the new one is complete.
 
-        The file is a safetensors file, by custom with that ending. It holds no code.
+        The format is safetensors, which contains no code; .safetensors is the usual extension.
         """
         from smalto.learning.files.state_file import save_state
 
@@ -102,19 +104,19 @@ class State:
 
     @classmethod
     def load(cls, path: str | Path) -> State:
-        """The state in a file that `save` or `Checkpoint` has written.
+        """Load a state from a file that `save` or `Checkpoint` has written.
 
-        Nothing in the file is run. One that is truncated, altered, of another version or
-        foreign is refused with the reason.
+        No code in the file is executed. Raise ValueError, with the reason, if the file is
+        truncated, altered, of another version or of another kind.
         """
         from smalto.learning.files.state_file import load_state
 
         return load_state(path)
 
     def feasible_D(self) -> Array:
-        """A copy of the dictionary with every atom in its set.
+        """Return a copy of the dictionary with every atom inside the constraint set.
 
-        It is there already, unless the set has changed since an atom was last updated.
+        Atoms can lie outside only if the set has changed since they were last updated.
         """
         D = self.D.copy()
         if self.constraint.adapts:
@@ -123,17 +125,17 @@ class State:
         return D
 
     def coder_now(self) -> Coder:
-        """The coder of the next step: the problem, eased where continuation says so."""
+        """Return the coder of the next step, with a smaller λ during continuation."""
         return (
             self.coder if self.continuation is None else self.continuation.at(self.coder, self.step)
         )
 
     def adapt_constraint(self, D: Array) -> None:
-        """Move a set that aims at a density of its atoms, as D has it now."""
+        """Adjust a constraint that aims at a density of the atoms to the current density of D."""
         self.constraint, self.search = self.constraint.adapted(D, self.search)
 
     def end_epoch(self) -> None:
-        """Note that every sample has been seen once more."""
+        """End the epoch: update the statistics, and count it."""
         self.learner.end_epoch(self)
         self.epoch += 1
         self.place = 0
@@ -147,7 +149,7 @@ class State:
         replaced: int = 0,
         short: int = 0,
     ) -> Record:
-        """Describe the last step, or the state before the first one, as a line of the history."""
+        """Return the record of the last step, or of the state before the first step."""
         surrogate = self.mean_surrogate()
         return Record(
             step=self.step,
@@ -165,24 +167,24 @@ class State:
         )
 
     def move_origin(self, by: Array) -> None:
-        """Go on as if ``by`` had been taken off every sample seen so far, codes as they were."""
+        """Subtract ``by`` from every sample seen so far, without changing the codes."""
         for part in self.stats:
             part.move_origin(by)
         self.worst[self.worst_cost > 0] -= by.astype(self.worst.dtype)
         self.measure_surrogate()
 
     def mean_surrogate(self) -> float:
-        """The surrogate f̂ of the paper: the mean cost of the past with codes as they were."""
+        """Return the paper's surrogate f̂: the mean cost of the past, with its old codes."""
         weight = sum(part.total_weight() for part in self.stats)
         return self.surrogate / weight if weight > 0 else float("nan")
 
     def measure_surrogate(self) -> None:
-        """Compute the surrogate afresh, after the past or the atoms have been edited."""
+        """Recompute the surrogate from the statistics and the dictionary."""
         self.surrogate = sum(part.surrogate_sum(self.D) for part in self.stats)
 
 
 def as_state(state: Any) -> State:
-    """Raise TypeError unless ``state`` is a `State`."""
+    """Return ``state``; raise TypeError unless it is a `State`."""
     if not isinstance(state, State):
         message = f"state must be a State, such as Result.state, got {type(state).__name__}"
         raise TypeError(message)

@@ -1,4 +1,4 @@
-"""Sufficient statistics of coded samples: all that the dictionary update needs of the past."""
+"""Sufficient statistics of coded samples: all that the dictionary update needs to know of them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _SMALLEST_SCALE = 1e-12
 
 @dataclass
 class Stats:
-    """``A = Σ w αᵀα``, ``B = Σ w αᵀx``, ``constant = Σ w (½‖x‖² + ψ(α))``, ``weight = Σ w``.
+    """Statistics of coded samples: sums over samples x with codes α and weights w.
 
-    They are additive: batch learning sums them over everything, online learning scales the
-    old and adds the new. All are in float64, and all are stored divided by ``scale``, so that
-    forgetting costs one multiplication and not a pass over A and B. ``code_sum = Σ w α`` and
-    ``sample_sum = Σ w x`` are kept so that the origin can be moved afterwards.
+    ``A = Σ w αᵀα``, ``B = Σ w αᵀx``, ``constant = Σ w (½‖x‖² + ψ(α))`` and ``weight = Σ w``. With
+    ``code_sum = Σ w α`` and ``sample_sum = Σ w x`` the origin can be moved afterwards. All are in
+    float64 and stored divided by ``scale``, so that forgetting takes one multiplication, not a
+    pass over A and B.
     """
 
     A: Array
@@ -37,18 +37,18 @@ class Stats:
 
     @classmethod
     def zeros(cls, n_atoms: int, n_features: int) -> Stats:
-        """Statistics of nothing."""
+        """Return the statistics of no samples."""
         return cls(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, n_features)))
 
     def move_origin(self, by: Array) -> None:
-        """Make these the statistics of the samples ``x − by``, with codes as they were."""
+        """Turn these into the statistics of the samples ``x − by``, with the same codes."""
         by = np.asarray(by, np.float64)
         self.B -= np.outer(self.code_sum, by)
         self.constant += 0.5 * self.weight * float(by @ by) - float(self.sample_sum @ by)
         self.sample_sum -= self.weight * by
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Set all sums to zero."""
         self.A.fill(0.0)
         self.B.fill(0.0)
         self.code_sum.fill(0.0)
@@ -56,7 +56,7 @@ class Stats:
         self.constant, self.weight, self.scale = 0.0, 0.0, 1.0
 
     def decay(self, beta: float) -> None:
-        """Multiply everything by ``beta``."""
+        """Multiply all sums by ``beta``."""
         if beta == 0.0:
             self.clear()
             return
@@ -71,14 +71,14 @@ class Stats:
             self.scale = 1.0
 
     def copy(self) -> Stats:
-        """An independent copy."""
+        """Return an independent copy."""
         return Stats(
             self.A.copy(), self.B.copy(), self.constant, self.weight, self.scale,
             self.code_sum.copy(), self.sample_sum.copy(),
         )  # fmt: skip
 
     def add(self, other: Stats, weight: float) -> None:
-        """Add other statistics, times a weight, to these."""
+        """Add other statistics, times ``weight``, to these."""
         factor = weight * other.scale / self.scale
         self.A += factor * other.A
         self.B += factor * other.B
@@ -88,11 +88,11 @@ class Stats:
         self.weight += factor * other.weight
 
     def surrogate_sum(self, D: Array) -> float:
-        """``½ Σ A∘DDᵀ − Σ B∘D + constant``: the weighted sum of costs with codes as they were."""
+        """Return ``½ Σ A∘DDᵀ − Σ B∘D + constant``, the weighted sum of costs with the old codes."""
         D = np.asarray(D, np.float64)
         quadratic = 0.5 * np.vdot(self.A @ D, D) - np.vdot(self.B, D)
         return float(self.scale * (quadratic + self.constant))
 
     def total_weight(self) -> float:
-        """The weight of all samples, as it counts now."""
+        """Return the current total weight of the samples."""
         return self.scale * self.weight
