@@ -62,7 +62,6 @@ def duality_gap(
     Examples
     --------
     >>> import numpy as np
-    import numpy.typing as npt
     >>> from smalto.coders import Lasso, duality_gap
     >>> X, D = np.array([[3.0, 0.5]]), np.eye(2)
     >>> duality_gap(X, D, np.array([[2.0, 0.0]]), Lasso(lam=1.0))
