@@ -111,7 +111,11 @@ def test_against_a_generic_solver(coder, masked):
         error = cp.sum_squares(cp.multiply(hole, x - a @ D))
         constraints = []
         if isinstance(coder, Lasso):
-            weights = np.ones(len(D)) if coder.weights is None else np.asarray(coder.weights)
+            weights = (
+                np.ones(len(D))
+                if coder.penalty_weights is None
+                else np.asarray(coder.penalty_weights)
+            )
             length = coder.lam * cp.norm1(cp.multiply(weights, a))
             goal = 0.5 * error + length + 0.5 * coder.ridge * cp.sum_squares(a)
         elif isinstance(coder, Ridge):

@@ -509,7 +509,11 @@ def test_early_stopping_waits_while_the_cost_falls():
 
     stop = EarlyStopping(patience=2, tol=0.01)
     costs = [1.0, 0.9, 0.8, None, 0.795, 0.7, 0.695, 0.694, 0.5]
-    answers = [stop(STATE, record(step, cost)) for step, cost in enumerate(costs, 1)]
+    state, answers = STATE.copy(), []
+    state.history.clear()
+    for number, cost in enumerate(costs, 1):
+        state.history.append(record(number, cost))
+        answers.append(stop(state, state.history[-1]))
     assert answers == [False, False, False, False, False, False, False, True, False]
 
 

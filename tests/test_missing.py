@@ -180,7 +180,8 @@ def test_a_signal_without_known_entries_has_the_zero_code():
     for coder in CODERS:
         codes = quiet(X, D, coder, mask=mask).toarray()
         assert not codes[1].any()
-        np.testing.assert_array_equal(codes[[0, 2]], quiet(X[[0, 2]], D, coder).toarray())
+        whole = quiet(X[[0, 2]], D, coder).toarray()
+        np.testing.assert_allclose(codes[[0, 2]], whole, atol=1e-12)
 
 
 @pytest.mark.parametrize(

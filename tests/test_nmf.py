@@ -301,7 +301,8 @@ def test_validation_callbacks_and_limits():
     model.fit(X, validation=X[:50], validate_every=2)
     assert model.stopped_ == "callback"
     assert model.state_.epoch == 4
-    assert len(seen) == len(model.history_) == model.n_iter_
+    assert [record.step for record in model.history_] == list(range(model.n_iter_ + 1))
+    assert len(seen) == model.n_iter_  # the first record is that of the start
     D, step = seen[-1]
     expected = cost(X[:50], D, encode(X[:50], D, Lasso(0.0, positive=True)).toarray())
     measured = [r.test_cost for r in model.history_ if r.test_cost is not None]

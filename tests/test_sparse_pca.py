@@ -113,7 +113,7 @@ def test_any_coder_and_any_set():
     assert model(density=None, gamma=0.3, fused=0.2).fit(X).state_.constraint == FusedLassoBall(
         0.3, 0.2
     )
-    few = model(nonzeros=1.0).fit(X)
+    few = model(mean_nonzeros=1.0).fit(X)
     assert np.mean(np.count_nonzero(few.transform(X), axis=1)) == pytest.approx(1.0, abs=0.2)
 
 
@@ -163,7 +163,9 @@ def test_order_and_signs_are_canonical():
 def test_components_keep_their_sign_where_codes_have_one():
     X = blocks()
     fitted = model(k=8, coder=Lasso(0.5, positive=True)).fit(X)
-    assert sorted({*map(tuple, fitted.components_)}) == sorted({*map(tuple, fitted.state_.D)})
+    assert sorted({*map(tuple, fitted.components_)}) == sorted(
+        {*map(tuple, fitted.state_.feasible_D())}
+    )
     assert fitted.components_.min() < 0
     free = model(k=8, coder=Lasso(0.5)).fit(X)
     assert not np.signbit(free.components_[free.components_ == 0]).any()
@@ -341,10 +343,10 @@ def test_inputs_are_left_alone():
             ValueError,
             "fused only without a constraint",
         ),
-        ({"lam": 0.1, "nonzeros": 2}, ValueError, "give one of lam, nonzeros and coder"),
-        ({"lam": 0.1, "coder": Lasso(0.1)}, ValueError, "give one of lam, nonzeros and coder"),
+        ({"lam": 0.1, "mean_nonzeros": 2}, ValueError, "give one of lam, mean_nonzeros and coder"),
+        ({"lam": 0.1, "coder": Lasso(0.1)}, ValueError, "give one of lam, mean_nonzeros and coder"),
         ({"lam": 0.0}, ValueError, "lam must be > 0, got 0.0"),
-        ({"nonzeros": 0}, ValueError, "nonzeros must be > 0, got 0"),
+        ({"mean_nonzeros": 0}, ValueError, "mean_nonzeros must be > 0, got 0"),
         ({"fused": -0.1}, ValueError, "fused must be >= 0, got -0.1"),
         ({"coder": Lasso}, TypeError, "did you mean Lasso"),
         ({"n_components": 0}, ValueError, "n_components must be >= 1, got 0"),

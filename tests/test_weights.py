@@ -138,12 +138,12 @@ def test_learning_with_weighted_coefficients():
         (
             lambda X, D: encode(X, D, OMP(3), penalty_weights=np.ones(len(D))),
             ValueError,
-            "takes none",
+            "takes no penalty_weights",
         ),
         (
             lambda X, D: encode(X, D, Ridge(3), penalty_weights=np.ones(len(D))),
             ValueError,
-            "takes none",
+            "takes no penalty_weights",
         ),
         (lambda X, D: Lasso(0.1, penalty_weights=[1.0, -2.0]), ValueError, "got -2.0 for atom 1"),
         (lambda X, D: Lasso(0.1, penalty_weights=2.0), TypeError, "one per atom"),

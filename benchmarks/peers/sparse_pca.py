@@ -40,7 +40,8 @@ from benchmarks.peers.common import (
 )
 from smalto import SparsePCA
 from smalto.datasets import natural_images, random_patches
-from smalto.estimators.variance import adjusted_variances, column_means, score_moments
+from smalto.estimators.centering import column_means
+from smalto.estimators.variance import adjusted_variances, score_moments
 
 COMPONENTS = {"D": 49, "F": 64}
 # Penalties of scikit-learn's that give components of about 0.3 and 0.15.

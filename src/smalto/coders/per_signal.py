@@ -1,4 +1,4 @@
-"""Setup of a coder that may be one number, or one number per signal."""
+"""Settings of a coder that may be one number, or one number per signal."""
 
 from __future__ import annotations
 

@@ -70,7 +70,12 @@ class NestedParameters(BaseEstimator):  # type: ignore[misc]
     def _part(self, name: str) -> Any:
         """Return a part of this estimator: the one given, or the default if that is None."""
         part = getattr(self, name)
-        return self._default_part(name) if part is None else part
+        if part is not None:
+            return part
+        try:
+            return self._default_part(name)
+        except (TypeError, ValueError):  # a wrong parameter of the estimator: `fit` says so
+            return None
 
     def _default_part(self, name: str) -> Any:
         """Return the default of a part; None if it has none."""

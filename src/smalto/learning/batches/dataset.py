@@ -56,6 +56,7 @@ class DatasetBatches(Batches):
         self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
         self.has_missing = mask is not None or missing is not None
         self.n_draws = source.n_rows if groups is None else len(groups[0]) - 1
+        self._zeroed = False  # whether masked entries are zero, and the others known to be finite
         self._ahead: ReadAhead[tuple[Samples, int, int]] | None = None
 
     @classmethod
@@ -66,13 +67,13 @@ class DatasetBatches(Batches):
         if isinstance(source, np.ma.MaskedArray):
             own = np.ma.getmaskarray(source)
             mask, source = own if mask is None else own | np.asarray(mask), source.data
-        lets_nan = missing == "nan"
+        lets_nan, zeroed = missing == "nan", False
         if mask is not None and isinstance(source, np.ndarray):
             mask = as_mask(mask, source)
             if isinstance(source, np.memmap):
                 lets_nan = True
             else:
-                source = np.where(mask, 0, source)
+                source, zeroed = np.where(mask, 0, source), True
         data = as_set(source, nan=lets_nan)
         if mask is not None and not isinstance(source, np.ndarray):
             shape = np.broadcast_to(0.0, (data.n_rows, data.n_features))
@@ -84,7 +85,9 @@ class DatasetBatches(Batches):
             listed = (pointers, np.arange(data.n_rows) if order is None else order)
             if weights is not None:
                 check_one_weight_each(weights[listed[1]], pointers)
-        return cls(data, mask, missing, weights, listed)
+        batches = cls(data, mask, missing, weights, listed)
+        batches._zeroed = zeroed and missing is None
+        return batches
 
     def first_samples(self, count: int, seed: int) -> Rows:
         """Return random samples, in the order of the data."""
@@ -180,8 +183,10 @@ class DatasetBatches(Batches):
         """Return the samples with these numbers."""
         X = self.source.rows(numbers)
         signals = Signals(X, groups=groups)
-        if self.has_missing:
-            mask = None if self.mask is None else self.mask[numbers]
+        mask = None if self.mask is None else self.mask[numbers]
+        if self._zeroed and mask is not None:
+            signals = Signals(X, mask if mask.any() else None, groups=groups)
+        elif self.has_missing:
             try:
                 signals = replace(as_signals("X", X, mask, self.missing), groups=groups)
             except ValueError:  # it names rows by their places in the batch: name them as they are

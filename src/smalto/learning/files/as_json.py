@@ -1,4 +1,4 @@
-"""Setup as JSON and back: registered names and plain values, never code."""
+"""Settings as JSON and back: registered names and plain values, never code."""
 
 from __future__ import annotations
 
@@ -54,10 +54,11 @@ def register(kind: Kind) -> Kind:
     Examples
     --------
     >>> from dataclasses import dataclass
+    >>> from smalto.constraints import Constraint
     >>> from smalto.learning import register
     >>> @register
     ... @dataclass(frozen=True)
-    ... class UpTo:
+    ... class UpTo(Constraint):
     ...     bound: float
     ...     def project(self, atom): atom.clip(-self.bound, self.bound, out=atom)
     ...     def gauge(self, atom): return float(abs(atom).max() / self.bound)
