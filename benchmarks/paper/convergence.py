@@ -1,10 +1,10 @@
 """Section 4: the surrogate becomes the cost, steps shrink as 1/t, gradients meet the normal cone.
 
-One long run of the basic algorithm (Algorithm 1: no forgetting, everything remembered) on
-setting A, in one epoch, so that each step sees new samples as the analysis assumes. The cost f is
-that of other patches of the same pictures; the surrogate f̂_t is the mean cost of the past with
-codes as they were; the step is the Frobenius norm ‖D_t − D_{t−1}‖; the stationarity residual is
-‖Π(D − ∇f(D)) − D‖, zero just where −∇f(D) is in the normal cone of the set at D.
+One long run of the basic algorithm (Algorithm 1, without forgetting) on setting A, in one epoch,
+so that each step sees new samples, as the analysis assumes. The cost f is measured on other
+patches of the same pictures. The surrogate f̂_t is the mean cost of past samples with their old
+codes, and the step is the Frobenius norm ‖D_t − D_{t−1}‖. The stationarity residual is
+‖Π(D − ∇f(D)) − D‖, which is zero if and only if −∇f(D) is in the normal cone of the set at D.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TITLE = "Convergence (Section 4)"
 
 
 def run(study: Study) -> None:
-    """Run it."""
+    """Run the experiment."""
     n, n_test = (8_192, 1_000) if study.quick else (1_500_000, 50_000)
     batch = 64 if study.quick else 256
     seconds = 0.7 * study.seconds
@@ -79,8 +79,8 @@ def run(study: Study) -> None:
 
 
 def long_run(study: Study, n: int, n_test: int, batch: int, seconds: float) -> Part:
-    """Learn, and look at the dictionary at steps that are further and further apart."""
-    # f is an expectation over what is learned from: other patches, but of the same pictures.
+    """Learn, and evaluate the dictionary at steps that are further and further apart."""
+    # f is an expectation over the training distribution: other patches of the same pictures.
     problem = load("A", n + n_test, 1, quick=study.quick, images=study.data.pictures)
     test, train = np.split(problem.train, [n_test])
     found: dict[str, list[float]] = {
@@ -112,7 +112,7 @@ def long_run(study: Study, n: int, n_test: int, batch: int, seconds: float) -> P
 
 
 def stationarity(X: Array, D: Array, lam: float) -> tuple[float, float]:
-    """The mean cost f of the patches, and ‖Π(D − ∇f(D)) − D‖ with f's exact gradient."""
+    """Return the mean cost f of the patches, and ‖Π(D − ∇f(D)) − D‖ with the exact gradient."""
     X, D = X.astype(np.float64), D.astype(np.float64)
     codes = encode(X, D, Lasso(lam), n_threads=1)
     gradient = codes.T @ (codes @ D - X) / len(X)
@@ -122,12 +122,12 @@ def stationarity(X: Array, D: Array, lam: float) -> tuple[float, float]:
 
 
 def slope(t: Array, values: Array) -> float:
-    """The exponent of growth."""
+    """Return the exponent of growth."""
     return float(np.polyfit(np.log(t), np.log(values), 1)[0])
 
 
 def draw_all(t: Array, part: Part, gap: Array, change: Array, residual: Array) -> Any:
-    """Three panels."""
+    """Draw the three panels."""
     figure, axes = new_figure(3)
     ax = axes[0][0]
     ax.plot(t, part["surrogate"], label="surrogate f̂ₜ(Dₜ)")

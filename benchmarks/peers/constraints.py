@@ -1,8 +1,8 @@
-"""What sparse atoms cost: learning with the elastic-net ball against the ℓ2 ball and SPAMS.
+"""The cost of sparse atoms: learning with the elastic-net ball, the ℓ2 ball, and SPAMS.
 
 SPAMS's ``trainDL(modeD=1)`` constrains its atoms to the same set, ``‖d‖² + gamma ‖d‖₁ ≤ 1``.
 All methods get the same patches, first dictionary, penalty, dtype and number of threads, and
-are measured on held-out patches while their clocks stand still.
+are evaluated on held-out patches with their clocks stopped.
 
 Run it with ``python -m benchmarks.peers.constraints``.
 """
@@ -38,7 +38,7 @@ BATCH = 512  # of SPAMS: the paper's
 
 
 def run(problem: Problem, constraint: Constraint, threads: int) -> tuple[float, list[Any]]:
-    """Seconds of one pass, and (seconds, dictionary) at every eighth step."""
+    """Return the seconds of one pass, and (seconds, dictionary) at every eighth step."""
     seen: list[Any] = []
     stopped = 0.0
     begin = time.perf_counter()
@@ -58,7 +58,7 @@ def run(problem: Problem, constraint: Constraint, threads: int) -> tuple[float, 
 
 
 def spams_run(problem: Problem, D0: Array, threads: int) -> tuple[float, Array]:
-    """Seconds of one pass of SPAMS with the same set, and its dictionary."""
+    """Return the seconds of one pass of SPAMS with the same set, and its dictionary."""
     import spams
 
     X, first = np.asfortranarray(problem.train.T), np.asfortranarray(D0.T)
@@ -74,7 +74,7 @@ def spams_run(problem: Problem, D0: Array, threads: int) -> tuple[float, Array]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Compare and print."""
+    """Run the comparison and print it."""
     options = parser(__doc__.splitlines()[0], n=100_000).parse_args(arguments)
     about = machine()
     announce(about)

@@ -1,7 +1,7 @@
-"""Dask with one and with two workers, and our own threads, on settings B and C.
+"""Dask with one and two workers against threads, on settings B and C.
 
 ``python -m benchmarks.scaling.cluster`` learns from the same batches with one thread, two
-threads, one worker and two workers, several times over, and prints the times of a step.
+threads, one worker and two workers, several times, and prints the time per step.
 """
 
 from __future__ import annotations
