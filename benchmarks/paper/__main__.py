@@ -71,9 +71,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--quick", action="store_true", help="small problems, to check that it runs")
     add("--data", metavar="DIR", help=f"folder of the data sets; by default ${DATA_VARIABLE}")
     add(
-        "--out", type=Path, default=Path("benchmarks/results/paper"), metavar="DIR",
+        "--out",
+        type=Path,
+        default=Path("benchmarks/results/paper"),
+        metavar="DIR",
         help="folder for figures, numbers and tables",
-    )  # fmt: skip
+    )
     add("--fresh", action="store_true", help="discard the results of earlier runs")
     add("--minutes", type=float, default=5.0, help="approximate time limit of each")
     return result

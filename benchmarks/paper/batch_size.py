@@ -21,11 +21,9 @@ def run(study: Study) -> None:
     seconds = float(f"{0.8 * study.seconds / (starts * len(sizes)):.2g}")
     bench = Bench(study, "A", n, n_test)
     runs = {
-        f"η = {size}": bench.curves(
-            Online(size, rho=OL1.rho, t0=OL1.t0), starts, seconds=seconds
-        )
+        f"η = {size}": bench.curves(Online(size, rho=OL1.rho, t0=OL1.t0), starts, seconds=seconds)
         for size in sizes
-    }  # fmt: skip
+    }
     means = {label: mean_curve(each) for label, each in runs.items()}
     figure, axes = new_figure(2)
     draw(axes[0][0], means, f"A, {n:,} patches", {})

@@ -27,22 +27,39 @@ def run(study: Study) -> None:
     n, n_test = (8_192, 1_000) if study.quick else (1_500_000, 50_000)
     batch = 64 if study.quick else 256
     seconds = 0.7 * study.seconds
-    settings = {"n": n, "n_test": n_test, "batch": batch, "seconds": round(seconds, 2),
-                "quick": study.quick}  # fmt: skip
+    settings = {
+        "n": n,
+        "n_test": n_test,
+        "batch": batch,
+        "seconds": round(seconds, 2),
+        "quick": study.quick,
+    }
     part = study.part("convergence", settings, lambda: long_run(study, n, n_test, batch, seconds))
     t = np.array(part["t"], dtype=float)
     late = t >= 0.1 * t[-1]
     gap = np.array(part["surrogate"]) - np.array(part["cost"])
     change, residual = np.array(part["change"]), np.array(part["residual"])
-    fits = {name: slope(t[late], np.abs(values[late]))
-            for name, values in (("surrogate − cost", gap), ("‖Dₜ − Dₜ₋₁‖", change),
-                                 ("residual", residual))}  # fmt: skip
+    fits = {
+        name: slope(t[late], np.abs(values[late]))
+        for name, values in (
+            ("surrogate − cost", gap),
+            ("‖Dₜ − Dₜ₋₁‖", change),
+            ("residual", residual),
+        )
+    }
     figure = draw_all(t, part, gap, change, residual)
     rows = [
-        [f"{int(t[i]):,}", f"{t[i] * batch:,.0f}", f"{part['surrogate'][i]:.5f}",
-         f"{part['cost'][i]:.5f}", f"{gap[i]:.5f}", f"{change[i]:.2e}", f"{residual[i]:.2e}"]
+        [
+            f"{int(t[i]):,}",
+            f"{t[i] * batch:,.0f}",
+            f"{part['surrogate'][i]:.5f}",
+            f"{part['cost'][i]:.5f}",
+            f"{gap[i]:.5f}",
+            f"{change[i]:.2e}",
+            f"{residual[i]:.2e}",
+        ]
         for i in np.unique(np.searchsorted(t, np.geomspace(1, t[-1], 8)))
-    ]  # fmt: skip
+    ]
     tenth = int(np.searchsorted(t, 0.1 * t[-1]))
     early = int(np.searchsorted(t, 10))
     verdicts = [
@@ -67,9 +84,16 @@ def run(study: Study) -> None:
             f"{residual[early]:.4f} after {int(t[early])}, {residual[-1]:.4f} at the end; it falls "
             f"as t^{fits['residual']:.2f}",
         ),
-    ]  # fmt: skip
-    header = ["step t", "samples", "surrogate", "test cost", "difference", "‖Dₜ − Dₜ₋₁‖",
-              "residual"]  # fmt: skip
+    ]
+    header = [
+        "step t",
+        "samples",
+        "surrogate",
+        "test cost",
+        "difference",
+        "‖Dₜ − Dₜ₋₁‖",
+        "residual",
+    ]
     note = (
         f"setting A, η = {batch}, ρ = 0, t₀ = 0, new patches at every step, "
         f"{int(t[-1]):,} steps; f from {n_test:,} other patches"
@@ -102,10 +126,17 @@ def long_run(study: Study, n: int, n_test: int, batch: int, seconds: float) -> P
         before = state.D.copy()
 
     result = learn(
-        train, len(problem.D0), Lasso(problem.lam),
-        learner=Online(batch, rho=0.0, memory="all"), init=problem.D0, max_epochs=1,
-        max_seconds=seconds, callbacks=[watch], n_threads=1, random_state=0,
-    )  # fmt: skip
+        train,
+        len(problem.D0),
+        Lasso(problem.lam),
+        learner=Online(batch, rho=0.0, memory="all"),
+        init=problem.D0,
+        max_epochs=1,
+        max_seconds=seconds,
+        callbacks=[watch],
+        n_threads=1,
+        random_state=0,
+    )
     if result.stopped == "interrupt":
         raise KeyboardInterrupt
     return {**found, "replaced": sum(record.replaced for record in result.history)}

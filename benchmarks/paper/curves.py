@@ -62,9 +62,12 @@ class Bench:
     def problem(self) -> Problem:
         """The training and test patches."""
         return load(
-            self.name, self.n_train, self.n_test, quick=self.study.quick,
+            self.name,
+            self.n_train,
+            self.n_test,
+            quick=self.study.quick,
             images=self.study.data.pictures,
-        )  # fmt: skip
+        )
 
     @cached_property
     def measure(self) -> Yardstick:
@@ -72,15 +75,26 @@ class Bench:
         return Yardstick(self.problem)
 
     def curve(
-        self, learner: Any, *, seconds: float, start: int = 0, n: int | None = None,
+        self,
+        learner: Any,
+        *,
+        seconds: float,
+        start: int = 0,
+        n: int | None = None,
         epochs: int | None = None,
-    ) -> Curve:  # fmt: skip
+    ) -> Curve:
         """Learn on one thread from the first n patches, for a number of processor seconds."""
         settings = {
-            "set": self.name, "n": n or self.n_train, "learner": repr(learner), "start": start,
-            "epochs": epochs, "seconds": round(seconds, 3), "n_all": self.n_train,
-            "n_test": self.n_test, "quick": self.study.quick,
-        }  # fmt: skip
+            "set": self.name,
+            "n": n or self.n_train,
+            "learner": repr(learner),
+            "start": start,
+            "epochs": epochs,
+            "seconds": round(seconds, 3),
+            "n_all": self.n_train,
+            "n_test": self.n_test,
+            "quick": self.study.quick,
+        }
         part = self.study.part(
             "curve", settings, lambda: self._learn(learner, seconds, start, n, epochs)
         )
@@ -110,9 +124,16 @@ class Bench:
             return used >= seconds
 
         result = learn(
-            X, len(D0), Lasso(problem.lam), learner=learner, init=D0, max_epochs=epochs or 10**6,
-            callbacks=[watch], n_threads=1, random_state=start,
-        )  # fmt: skip
+            X,
+            len(D0),
+            Lasso(problem.lam),
+            learner=learner,
+            init=D0,
+            max_epochs=epochs or 10**6,
+            callbacks=[watch],
+            n_threads=1,
+            random_state=start,
+        )
         if result.stopped == "interrupt":
             raise KeyboardInterrupt
         last = result.history[-1]

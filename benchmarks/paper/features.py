@@ -34,15 +34,31 @@ def run(study: Study) -> None:
     labels = list(next(iter(found.values())))
     rows, results = [], {}
     for name, methods in found.items():
-        results[name] = {label: {k: v for k, v in part.items() if k != "D"}
-                         for label, part in methods.items()}  # fmt: skip
+        results[name] = {
+            label: {k: v for k, v in part.items() if k != "D"} for label, part in methods.items()
+        }
         for label in labels:
             part = methods[label]
-            rows.append([name, label, f"{100 * part['density']:.1f} %",
-                         f"{100 * part['extent']:.0f} %", f"{100 * part['focus']:.0f} %", part.get("nonzeros"),
-                         f"{part['seconds']:.1f}"])  # fmt: skip
-    header = ["set", "method", "nonzero entries τ", "entries for 90 % of the energy", "energy in the best quarter",
-              "nonzeros per signal", "seconds"]  # fmt: skip
+            rows.append(
+                [
+                    name,
+                    label,
+                    f"{100 * part['density']:.1f} %",
+                    f"{100 * part['extent']:.0f} %",
+                    f"{100 * part['focus']:.0f} %",
+                    part.get("nonzeros"),
+                    f"{part['seconds']:.1f}",
+                ]
+            )
+    header = [
+        "set",
+        "method",
+        "nonzero entries τ",
+        "entries for 90 % of the energy",
+        "energy in the best quarter",
+        "nonzeros per signal",
+        "seconds",
+    ]
     notes = [f"{name}: {next(iter(found[name].values()))['about']}" for name in found]
     study.finish(TITLE, figure(found), header, rows, verdicts(found), results, notes)
 
@@ -68,9 +84,16 @@ def data_set(study: Study, name: str) -> dict[str, Part]:
             X, shape, source = rows(center)
             seconds, (D, nonzeros) = timed(lambda: fit(X))
             about = f"{len(X):,} of {' x '.join(map(str, shape))} ({source}), k = {k}"
-            return {"D": D.astype(np.float32), "shape": list(shape), "about": about,
-                    "seconds": seconds, "nonzeros": nonzeros, "density": density(D),
-                    "extent": extent(D), "focus": focus(D, shape)}  # fmt: skip
+            return {
+                "D": D.astype(np.float32),
+                "shape": list(shape),
+                "about": about,
+                "seconds": seconds,
+                "nonzeros": nonzeros,
+                "density": density(D),
+                "extent": extent(D),
+                "focus": focus(D, shape),
+            }
 
         return study.part("features", settings, compute)
 
@@ -80,9 +103,10 @@ def data_set(study: Study, name: str) -> dict[str, Part]:
     for wanted in DENSITIES:
         label = f"SPCA, τ = {100 * wanted:.0f} %"
         found[label] = part(
-            label, True,
+            label,
+            True,
             lambda X, w=wanted: dictionary(X, k, ElasticNetBall(density=w), epochs),
-        )  # fmt: skip
+        )
     return found
 
 
@@ -126,9 +150,11 @@ def focus(D: Array, shape: tuple[int, int]) -> float:
     for atom in energy[energy.sum(axis=(1, 2)) > 0]:
         sums = np.pad(atom.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
         inside = (
-            sums[height:, width:] - sums[:-height, width:]
-            - sums[height:, :-width] + sums[:-height, :-width]
-        )  # fmt: skip
+            sums[height:, width:]
+            - sums[:-height, width:]
+            - sums[height:, :-width]
+            + sums[:-height, :-width]
+        )
         shares.append(inside.max() / atom.sum())
     return float(np.mean(shares))
 
@@ -179,8 +205,11 @@ def verdicts(found: dict[str, dict[str, Part]]) -> list[Verdict]:
         ):
             detail = ", ".join(f"{label} {100 * value:.0f} %" for label, value in values.items())
             result.append(Verdict(f"{name}: {claim} (by {how}).", answer, detail))
-    errors = [abs(found[name][f"SPCA, τ = {100 * wanted:.0f} %"]["density"] / wanted - 1)
-              for name in found for wanted in DENSITIES]  # fmt: skip
+    errors = [
+        abs(found[name][f"SPCA, τ = {100 * wanted:.0f} %"]["density"] / wanted - 1)
+        for name in found
+        for wanted in DENSITIES
+    ]
     result.append(
         Verdict(
             "SPCA controls the level of sparsity of the learned matrices.",

@@ -109,8 +109,9 @@ def rho_verdict(n: int, epochs: int, ends: dict[float, float]) -> Verdict:
     )
     if n <= 100_000:
         return Verdict(f"n = {n:,}: ρ brings no benefit (n ≤ 100 000).", gain < 0.1, detail)
-    return Verdict(f"n = {n:,}: ρ is useful, and its choice not critical.",
-                   gain > 0.1 and spread < 0.5, detail)  # fmt: skip
+    return Verdict(
+        f"n = {n:,}: ρ is useful, and its choice not critical.", gain > 0.1 and spread < 0.5, detail
+    )
 
 
 def t0_verdicts(

@@ -91,7 +91,7 @@ class Study:
         results: Any,
         notes: Sequence[str] = (),
     ) -> None:
-        """Write the figure (PNG, SVG), the numbers (JSON) and the table (Markdown); print the table."""
+        """Write the figure (PNG, SVG), numbers (JSON) and table (Markdown); print the table."""
         self.out.mkdir(parents=True, exist_ok=True)
         figure.savefig(self.out / f"{self.name}.png")
         figure.savefig(self.out / f"{self.name}.svg")
@@ -125,8 +125,10 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Return a Markdown table with aligned columns."""
     cells = [list(header), *([cell(value) for value in row] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(header))]
-    lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |"
-             for line in cells]  # fmt: skip
+    lines = [
+        "| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |"
+        for line in cells
+    ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
 
@@ -174,7 +176,7 @@ def _read(path: Path) -> Part:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for JSON: arrays to lists, NumPy scalars to numbers, NaN and infinity to None."""
+    """Return a value that JSON can hold: arrays as lists, NaN and infinity as None."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -33,11 +33,12 @@ def run(study: Study) -> None:
     chromosomes = sorted({int(c) for c in genomes.chromosome})
     parts = [
         study.part(
-            "genomics", {"split": number, "source": genomes.source},
+            "genomics",
+            {"split": number, "source": genomes.source},
             lambda number=number: one_split(genomes, chromosomes, number),
         )
         for number in range(splits)
-    ]  # fmt: skip
+    ]
     # (split, chromosome, train or test)
     found = {name: np.array([part[name] for part in parts]) for name in METHODS}
     best = max(MULTIPLES, key=lambda name: found[name][:, :, 1].mean())
@@ -46,15 +47,28 @@ def run(study: Study) -> None:
     for name, label, color in ((OURS, OURS, "C0"), (best, "PMD", "C3")):
         for side, (what, style) in enumerate((("train", "-"), ("test", "--"))):
             means = found[name][:, :, side].mean(axis=0)
-            ax.plot(chromosomes, means, style, color=color, marker="o", markersize=3,
-                    label=f"{label}, {what}")  # fmt: skip
+            ax.plot(
+                chromosomes,
+                means,
+                style,
+                color=color,
+                marker="o",
+                markersize=3,
+                label=f"{label}, {what}",
+            )
     rows = []
     for name in METHODS:
         means = found[name].mean(axis=(0, 1))
         deviations = found[name].std(axis=0, ddof=1).mean(axis=0)
         seconds = sum(part[f"{name} seconds"] for part in parts)
-        rows.append([name, *(f"{value:.3f}" for value in means),
-                     *(f"{value:.4f}" for value in deviations), f"{seconds:.1f}"])  # fmt: skip
+        rows.append(
+            [
+                name,
+                *(f"{value:.3f}" for value in means),
+                *(f"{value:.4f}" for value in deviations),
+                f"{seconds:.1f}",
+            ]
+        )
     ax.set_xticks(chromosomes)
     ax.set_xlabel("chromosome", fontsize=8)
     ax.set_ylabel("correlation", fontsize=8)
@@ -63,9 +77,13 @@ def run(study: Study) -> None:
     ax.legend(fontsize=7, frameon=False, loc="lower left", ncols=2)
     genes = float(np.mean([part["genes"] for part in parts]))
     results = {
-        "chromosomes": chromosomes, "source": genomes.source, "splits": splits, "genes": genes,
-        "best_pmd": best, **{name: found[name].tolist() for name in METHODS},
-    }  # fmt: skip
+        "chromosomes": chromosomes,
+        "source": genomes.source,
+        "splits": splits,
+        "genes": genes,
+        "best_pmd": best,
+        **{name: found[name].tolist() for name in METHODS},
+    }
     note = (
         f"{genomes.source}: {genomes.expressions.shape[1]:,} genes, {genomes.copies.shape[1]:,} "
         f"spots, {len(genomes.copies)} samples; {splits} splits, {genes:.1f} genes per pair"
@@ -78,8 +96,11 @@ def run(study: Study) -> None:
 def one_split(genomes: Genomes, chromosomes: list[int], number: int) -> Part:
     """Return the correlations on both parts of a split, for each chromosome and method."""
     train, test = genomes.split(number)
-    found: Part = {"genes": [], **{name: [] for name in METHODS},
-                   **{f"{name} seconds": 0.0 for name in METHODS}}  # fmt: skip
+    found: Part = {
+        "genes": [],
+        **{name: [] for name in METHODS},
+        **{f"{name} seconds": 0.0 for name in METHODS},
+    }
     X = standardized(genomes.expressions, train)
     for chromosome in chromosomes:
         Y = standardized(genomes.copies[:, genomes.chromosome == chromosome], train)

@@ -107,10 +107,17 @@ def run_online(task: Task) -> Part:
 
     def fit(watch: Any) -> None:
         learn(
-            task.X, len(task.D0), Lasso(task.lam, positive=True), L2Ball(positive=True),
-            Online(512, rho=0.0), init=task.D0, max_epochs=FOREVER, callbacks=[watch], n_threads=1,
+            task.X,
+            len(task.D0),
+            Lasso(task.lam, positive=True),
+            L2Ball(positive=True),
+            Online(512, rho=0.0),
+            init=task.D0,
+            max_epochs=FOREVER,
+            callbacks=[watch],
+            n_threads=1,
             random_state=task.seed,
-        )  # fmt: skip
+        )
 
     return watched(task, fit)
 
@@ -120,9 +127,15 @@ def run_estimator(task: Task) -> Part:
 
     def fit(watch: Any) -> None:
         NMF(
-            len(task.D0), lam=task.lam, init=task.D0, max_epochs=FOREVER, tol=0.0,
-            callbacks=(watch,), n_threads=1, random_state=task.seed,
-        ).fit(task.X)  # fmt: skip
+            len(task.D0),
+            lam=task.lam,
+            init=task.D0,
+            max_epochs=FOREVER,
+            tol=0.0,
+            callbacks=(watch,),
+            n_threads=1,
+            random_state=task.seed,
+        ).fit(task.X)
 
     return watched(task, fit)
 
@@ -157,9 +170,17 @@ def run_spams(task: Task) -> Part:
 
     def fit(steps: int) -> tuple[Any, Array]:
         D = spams.trainDL(
-            X, D=D0.copy(order="F"), lambda1=task.lam, mode=2, posAlpha=True, posD=True,
-            iter=steps, batchsize=512, numThreads=1, verbose=False,
-        )  # fmt: skip
+            X,
+            D=D0.copy(order="F"),
+            lambda1=task.lam,
+            mode=2,
+            posAlpha=True,
+            posD=True,
+            iter=steps,
+            batchsize=512,
+            numThreads=1,
+            verbose=False,
+        )
         codes = spams.lasso(X, D=D, lambda1=task.lam, mode=2, pos=True, numThreads=1)
         return codes.T.tocsr(), np.ascontiguousarray(D.T)
 
@@ -178,9 +199,15 @@ def run_sklearn(task: Task, solver: str) -> Part:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             codes, D, _ = non_negative_factorization(
-                task.X, W=codes0.copy(), H=task.D0.copy(), init="custom", solver=solver, tol=0.0,
-                n_components=len(task.D0), max_iter=iterations,
-            )  # fmt: skip
+                task.X,
+                W=codes0.copy(),
+                H=task.D0.copy(),
+                init="custom",
+                solver=solver,
+                tol=0.0,
+                n_components=len(task.D0),
+                max_iter=iterations,
+            )
         return codes, D
 
     return doubling(task, fit)
@@ -248,14 +275,30 @@ def run(study: Study) -> None:
             }
             rule = curves[RULES[problem]]
             for label, curve in curves.items():
-                rows.append([problem, name, label, f"{curve.seconds[0]:.2f}",
-                             f"{curve.cost[0]:.5f}", f"{curve.seconds[-1]:.1f}",
-                             f"{curve.cost[-1]:.5f}",
-                             _ratio(curve, rule)])  # fmt: skip
+                rows.append(
+                    [
+                        problem,
+                        name,
+                        label,
+                        f"{curve.seconds[0]:.2f}",
+                        f"{curve.cost[0]:.5f}",
+                        f"{curve.seconds[-1]:.1f}",
+                        f"{curve.cost[-1]:.5f}",
+                        _ratio(curve, rule),
+                    ]
+                )
             verdicts.append(judge(problem, name, curves))
         line[0].legend(fontsize=6, frameon=False)
-    header = ["", "set", "method", "first s", "cost", "last s", "cost",
-              "times sooner at the rule's last cost"]  # fmt: skip
+    header = [
+        "",
+        "set",
+        "method",
+        "first s",
+        "cost",
+        "last s",
+        "cost",
+        "times sooner at the rule's last cost",
+    ]
     note = (
         f"processor seconds, one thread, float32, mean of {starts} starts from the same random D ≥ 0; F has "
         f"{sizes['F'].n:,} patches"
@@ -273,8 +316,15 @@ def data_set(study: Study, problem: str, name: str, size: Size, starts: int) -> 
     for label, method in chosen.items():
         runs = []
         for start in range(starts):
-            settings = {"problem": problem, "set": name, "n": size.n, "k": size.k,
-                        "method": label, "start": start, "seconds": seconds}  # fmt: skip
+            settings = {
+                "problem": problem,
+                "set": name,
+                "n": size.n,
+                "k": size.k,
+                "method": label,
+                "start": start,
+                "seconds": seconds,
+            }
 
             def compute(method: Any = method, start: int = start) -> Part:
                 nonlocal X

@@ -78,8 +78,12 @@ def run(study: Study) -> None:
         draw(ax, means, f"{name}, {size.n:,} patches", STYLES)
         results[name] = {"n": size.n, "n_test": size.n_test, "curves": records(runs)}
         for label, curve in means.items():
-            marks = [curve.at(t) if t <= curve.seconds[-1] * 1.05 and t >= curve.seconds[0] * 0.95
-                     else None for t in _marks(seconds)]  # fmt: skip
+            marks = [
+                curve.at(t)
+                if t <= curve.seconds[-1] * 1.05 and t >= curve.seconds[0] * 0.95
+                else None
+                for t in _marks(seconds)
+            ]
             rows.append([name, label, *(None if v is None else f"{v:.4f}" for v in marks)])
         verdicts.append(against_batch(name, means))
         verdicts.append(alike(name, means))
@@ -99,9 +103,7 @@ def run(study: Study) -> None:
     notes = [
         f"training time of a curve (processor): {times}; one thread, float32, mean of {starts} starts"
     ]
-    study.finish(
-        TITLE, figure, ["set", "method", *marks], rows, verdicts, results, notes
-    )  # fmt: skip
+    study.finish(TITLE, figure, ["set", "method", *marks], rows, verdicts, results, notes)
 
 
 SHARES = (0.02, 0.1, 0.3, 1.0)
@@ -113,11 +115,15 @@ STYLES = {
     **{
         f"batch, {n:,}": {"color": color, "marker": marker, "markersize": 3}
         for n, color, marker in (
-            (1_024, "C3", "s"), (4_096, "C4", "^"), (10_000, "C3", "s"), (100_000, "C5", "o"),
-            (200_000, "C4", "^"), (1_000_000, "C4", "^"),
+            (1_024, "C3", "s"),
+            (4_096, "C4", "^"),
+            (10_000, "C3", "s"),
+            (100_000, "C5", "o"),
+            (200_000, "C4", "^"),
+            (1_000_000, "C4", "^"),
         )
     },
-}  # fmt: skip
+}
 
 
 def _marks(seconds: float) -> list[float]:

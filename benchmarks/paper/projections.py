@@ -40,20 +40,27 @@ def run(study: Study) -> None:
         long = [(m, t) for m, t in zip(lengths, times, strict=True) if m >= 10**4]
         exponents[f"elastic {gamma:g}"] = slope(*zip(*long, strict=True))
         axes[0][0].loglog(lengths, times, "o-", label=f"γ = {gamma:g}")
-        rows += [["elastic net", f"γ = {gamma:g}", m, None, t * 1e6]
-                 for m, t in zip(lengths, times, strict=True)]  # fmt: skip
-    axes[0][0].loglog(lengths, [times[-1] * m / lengths[-1] for m in lengths], "--", color="0.6",
-                      label="∝ m")  # fmt: skip
+        rows += [
+            ["elastic net", f"γ = {gamma:g}", m, None, t * 1e6]
+            for m, t in zip(lengths, times, strict=True)
+        ]
+    axes[0][0].loglog(
+        lengths, [times[-1] * m / lengths[-1] for m in lengths], "--", color="0.6", label="∝ m"
+    )
     axes[0][0].set_title("elastic-net ball against m", fontsize=9)
     for method in ("homotopy", "merge", "auto"):
         times = by_m[method]
         exponents[f"fused {method}"] = slope(fused_lengths, times)
         axes[0][1].loglog(fused_lengths, times, "o-", label=method)
-        rows += [["fused lasso", method, m, s, t * 1e6]
-                 for m, s, t in zip(fused_lengths, by_m["pieces"], times, strict=True)]  # fmt: skip
+        rows += [
+            ["fused lasso", method, m, s, t * 1e6]
+            for m, s, t in zip(fused_lengths, by_m["pieces"], times, strict=True)
+        ]
         axes[0][2].loglog(by_s["pieces"], by_s[method], "o-", label=method)
-        rows += [["fused lasso", method, at, s, t * 1e6]
-                 for s, t in zip(by_s["pieces"], by_s[method], strict=True)]  # fmt: skip
+        rows += [
+            ["fused lasso", method, at, s, t * 1e6]
+            for s, t in zip(by_s["pieces"], by_s[method], strict=True)
+        ]
     axes[0][1].set_title("fused-lasso ball against m", fontsize=9)
     axes[0][2].set_title(f"fused-lasso ball against s, m = {at:,}", fontsize=9)
     for ax, label in zip(axes[0], ("m", "m", "pieces s of the result"), strict=True):
@@ -62,8 +69,15 @@ def run(study: Study) -> None:
         ax.grid(visible=True, color="0.92")
         ax.legend(fontsize=7, frameon=False)
     verdicts = judge(exponents, by_s, at)
-    results = {"elastic": elastic, "fused": by_m, "pieces": by_s, "exponents": exponents,
-               "lengths": lengths, "fused_lengths": fused_lengths, "at": at}  # fmt: skip
+    results = {
+        "elastic": elastic,
+        "fused": by_m,
+        "pieces": by_s,
+        "exponents": exponents,
+        "lengths": lengths,
+        "fused_lengths": fused_lengths,
+        "at": at,
+    }
     header = ["set", "how", "m", "pieces s", "µs"]
     note = (
         "standard normal vectors (elastic net), 20 noisy steps (fused lasso); one thread, float64"

@@ -89,9 +89,12 @@ def tuning(study: Study) -> dict[str, Any]:
     }
     online = float(bench.curve(DEFAULT, seconds=limit, epochs=1).cost[-1])
     return {
-        "n": n, "a": list(values), "b": [0.0, *values], "online": online,
+        "n": n,
+        "a": list(values),
+        "b": [0.0, *values],
+        "online": online,
         "cost": [[costs[a, b] for b in (0.0, *values)] for a in values],
-    }  # fmt: skip
+    }
 
 
 def draw_grid(ax: Any, grid: dict[str, Any]) -> None:
@@ -100,8 +103,15 @@ def draw_grid(ax: Any, grid: dict[str, Any]) -> None:
     image = ax.imshow(np.clip(excess, 0, 10), cmap="YlOrRd", vmin=0, vmax=10)
     for i, line in enumerate(excess):
         for j, value in enumerate(line):
-            ax.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=7,
-                    color="w" if value > 6 else "k")  # fmt: skip
+            ax.text(
+                j,
+                i,
+                f"{value:.1f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="w" if value > 6 else "k",
+            )
     ax.set_xticks(range(len(grid["b"])), [f"{b / 1000:g}k" for b in grid["b"]], fontsize=7)
     ax.set_yticks(range(len(grid["a"])), [f"{a / 1000:g}k" for a in grid["a"]], fontsize=7)
     ax.set_xlabel("b", fontsize=8)

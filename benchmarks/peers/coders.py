@@ -110,19 +110,57 @@ def by_spams(
     if task.missing is not None:
         known = np.asfortranarray(~task.missing.T)  # True means known in SPAMS
         if isinstance(coder, OMP):
-            return [("SPAMS ompMask", len(X), lambda: spams.ompMask(
-                columns, atoms, known, L=coder.nonzeros, eps=0.0, numThreads=threads).T)]  # fmt: skip
+            return [
+                (
+                    "SPAMS ompMask",
+                    len(X),
+                    lambda: (
+                        spams.ompMask(
+                            columns, atoms, known, L=coder.max_nonzeros, eps=0.0, numThreads=threads
+                        ).T
+                    ),
+                )
+            ]
         larger = lam / float(known.mean())  # SPAMS multiplies lambda1 by the share of known entries
-        return [("SPAMS lassoMask", len(X), lambda: spams.lassoMask(
-            columns, atoms, known, lambda1=larger, lambda2=0.0, mode=2, numThreads=threads).T)]  # fmt: skip
+        return [
+            (
+                "SPAMS lassoMask",
+                len(X),
+                lambda: (
+                    spams.lassoMask(
+                        columns,
+                        atoms,
+                        known,
+                        lambda1=larger,
+                        lambda2=0.0,
+                        mode=2,
+                        numThreads=threads,
+                    ).T
+                ),
+            )
+        ]
     if isinstance(coder, OMP):
-        limit, eps = coder.nonzeros or most, coder.eps or 0.0
-        return [("SPAMS omp", len(X), lambda: spams.omp(
-            columns, D=atoms, L=limit, eps=eps, numThreads=threads).T)]  # fmt: skip
+        limit, eps = coder.max_nonzeros or most, coder.eps or 0.0
+        return [
+            (
+                "SPAMS omp",
+                len(X),
+                lambda: spams.omp(columns, D=atoms, L=limit, eps=eps, numThreads=threads).T,
+            )
+        ]
     if isinstance(coder, (L1Ball, ErrorBound)):
         mode, bound = (0, coder.radius) if isinstance(coder, L1Ball) else (1, coder.eps)
-        return [(f"SPAMS lasso, mode {mode}", len(X), lambda: spams.lasso(
-            columns, D=atoms, lambda1=bound, lambda2=0.0, mode=mode, numThreads=threads).T)]  # fmt: skip
+        return [
+            (
+                f"SPAMS lasso, mode {mode}",
+                len(X),
+                lambda: (
+                    spams.lasso(
+                        columns, D=atoms, lambda1=bound, lambda2=0.0, mode=mode, numThreads=threads
+                    ).T
+                ),
+            )
+        ]
     return []
 
 
@@ -186,21 +224,23 @@ def run(
         for name, count, _ in calls:
             each, excess = judge(task, X[:count], D, sparse.csr_array(codes[name]))
             best = each if name == SMALTO else best
-            entries.append({
-                "setting": problem.name,
-                "dtype": problem.dtype,
-                "threads": threads,
-                "problem": task.name,
-                "method": name,
-                "signals": count,
-                "microseconds": 1e6 * min(seconds[name]) / count,
-                "ratio": min(seconds[name]) / count / fastest,
-                "nonzeros": np.count_nonzero(sparse.csr_array(codes[name]).data) / count,
-                "objective": float(each.mean()),
-                # relative to the objective of the same signals with smalto's codes
-                "excess": float((each - best[:count]).mean() / best[:count].mean()),
-                "broken": excess,
-            })  # fmt: skip
+            entries.append(
+                {
+                    "setting": problem.name,
+                    "dtype": problem.dtype,
+                    "threads": threads,
+                    "problem": task.name,
+                    "method": name,
+                    "signals": count,
+                    "microseconds": 1e6 * min(seconds[name]) / count,
+                    "ratio": min(seconds[name]) / count / fastest,
+                    "nonzeros": np.count_nonzero(sparse.csr_array(codes[name]).data) / count,
+                    "objective": float(each.mean()),
+                    # relative to the objective of the same signals with smalto's codes
+                    "excess": float((each - best[:count]).mean() / best[:count].mean()),
+                    "broken": excess,
+                }
+            )
     return entries
 
 
@@ -209,19 +249,36 @@ def show(problem: Problem, entries: list[dict[str, Any]]) -> None:
     print(problem.title())
     rows = [
         [
-            str(e["threads"]), e["dtype"], e["problem"], e["method"], f"{e['signals']:,}",
-            f"{e['microseconds']:.1f}", f"{e['ratio']:.2f}", f"{e['nonzeros']:.2f}",
-            f"{e['objective']:.7f}", f"{e['excess']:.1e}", f"{e['broken']:.1e}",
+            str(e["threads"]),
+            e["dtype"],
+            e["problem"],
+            e["method"],
+            f"{e['signals']:,}",
+            f"{e['microseconds']:.1f}",
+            f"{e['ratio']:.2f}",
+            f"{e['nonzeros']:.2f}",
+            f"{e['objective']:.7f}",
+            f"{e['excess']:.1e}",
+            f"{e['broken']:.1e}",
         ]
         for e in entries
-    ]  # fmt: skip
+    ]
     table(
         [
-            "threads", "dtype", "problem", "method", "signals", "us/signal", "x smalto",
-            "nonzeros", "objective", "rel. excess", "over bound",
+            "threads",
+            "dtype",
+            "problem",
+            "method",
+            "signals",
+            "us/signal",
+            "x smalto",
+            "nonzeros",
+            "objective",
+            "rel. excess",
+            "over bound",
         ],
         rows,
-    )  # fmt: skip
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -231,7 +288,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add = arguments_of.add_argument
     add("--signals", type=int, default=10_000, help="number of signals to code")
-    add("--sklearn-signals", type=int, default=400, help="number of these to code with scikit-learn")
+    add(
+        "--sklearn-signals", type=int, default=400, help="number of these to code with scikit-learn"
+    )
     options = arguments_of.parse_args(arguments)
     if options.quick:
         options.settings, options.threads = ["A"], [1, 2]
@@ -241,9 +300,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     everything: list[dict[str, Any]] = []
     for name in options.settings:
         base = load(name, options.n, options.signals, quick=options.quick)
-        learned = learn(
-            base.train, len(base.D0), Lasso(base.lam), init=base.D0, random_state=0
-        ).D  # fmt: skip
+        learned = learn(base.train, len(base.D0), Lasso(base.lam), init=base.D0, random_state=0).D
         entries: list[dict[str, Any]] = []
         for dtype in options.dtypes:
             problem = base.as_dtype(dtype)

@@ -109,19 +109,21 @@ def run(
         each = costs(X[:count], D, code, lam)
         if name == SMALTO:
             ours = each
-        entries.append({
-            "setting": problem.name,
-            "dtype": problem.dtype,
-            "threads": threads,
-            "method": name,
-            "signals": count,
-            "microseconds": 1e6 * min(seconds[name]) / count,
-            "nonzeros": code.nnz / count,
-            "cost": float(each.mean()),
-            # relative to the cost of the same signals with smalto's codes
-            "excess": float((each - ours[:count]).mean() / ours[:count].mean()),
-            "violation": violation(X[:count], D, code, lam),
-        })  # fmt: skip
+        entries.append(
+            {
+                "setting": problem.name,
+                "dtype": problem.dtype,
+                "threads": threads,
+                "method": name,
+                "signals": count,
+                "microseconds": 1e6 * min(seconds[name]) / count,
+                "nonzeros": code.nnz / count,
+                "cost": float(each.mean()),
+                # relative to the cost of the same signals with smalto's codes
+                "excess": float((each - ours[:count]).mean() / ours[:count].mean()),
+                "violation": violation(X[:count], D, code, lam),
+            }
+        )
     return entries
 
 
@@ -134,9 +136,7 @@ def compare_fewer_threads(entries: list[dict[str, Any]]) -> None:
             if all(other[key] == this[key] for key in ("setting", "dtype"))
             and other["threads"] <= this["threads"]
         ]
-        ours = next(
-            e for e in same if e["method"] == SMALTO and e["threads"] == this["threads"]
-        )  # fmt: skip
+        ours = next(e for e in same if e["method"] == SMALTO and e["threads"] == this["threads"])
         mine = [e["microseconds"] for e in same if e["method"] == this["method"]]
         best = ours["microseconds"] if this["method"] == SMALTO else min(mine)
         this["ratio"] = best / ours["microseconds"]
@@ -148,25 +148,35 @@ def show(problem: Problem, entries: list[dict[str, Any]]) -> None:
     rows = []
     for number, e in enumerate(entries):
         first = number == 0 or e["method"] == SMALTO
-        rows.append([
-            str(e["threads"]) if first else "",
-            e["dtype"] if first else "",
-            e["method"],
-            f"{e['signals']:,}",
-            f"{e['microseconds']:.1f}",
-            f"{e['ratio']:.2f}",
-            f"{e['nonzeros']:.2f}",
-            f"{e['cost']:.7f}",
-            f"{e['excess']:.1e}",
-            f"{e['violation']:.1e}",
-        ])  # fmt: skip
+        rows.append(
+            [
+                str(e["threads"]) if first else "",
+                e["dtype"] if first else "",
+                e["method"],
+                f"{e['signals']:,}",
+                f"{e['microseconds']:.1f}",
+                f"{e['ratio']:.2f}",
+                f"{e['nonzeros']:.2f}",
+                f"{e['cost']:.7f}",
+                f"{e['excess']:.1e}",
+                f"{e['violation']:.1e}",
+            ]
+        )
     table(
         [
-            "threads", "dtype", "method", "signals", "us/signal", "x smalto", "nonzeros",
-            "mean cost", "rel. excess", "KKT/lam",
+            "threads",
+            "dtype",
+            "method",
+            "signals",
+            "us/signal",
+            "x smalto",
+            "nonzeros",
+            "mean cost",
+            "rel. excess",
+            "KKT/lam",
         ],
         rows,
-    )  # fmt: skip
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -174,7 +184,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments_of = parser("Sparse coding over learned dictionaries.", n=100_000, repeats=5)
     add = arguments_of.add_argument
     add("--signals", type=int, default=10_000, help="number of signals to code")
-    add("--sklearn-signals", type=int, default=400, help="number of these to code with scikit-learn")
+    add(
+        "--sklearn-signals", type=int, default=400, help="number of these to code with scikit-learn"
+    )
     options = arguments_of.parse_args(arguments)
     if options.quick:
         options.settings, options.threads = ["A"], [1, 2]
@@ -184,9 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     everything: list[dict[str, Any]] = []
     for name in options.settings:
         base = load(name, options.n, options.signals, quick=options.quick)
-        learned = learn(
-            base.train, len(base.D0), Lasso(base.lam), init=base.D0, random_state=0
-        ).D  # fmt: skip
+        learned = learn(base.train, len(base.D0), Lasso(base.lam), init=base.D0, random_state=0).D
         entries: list[dict[str, Any]] = []
         for dtype in options.dtypes:
             problem = base.as_dtype(dtype)

@@ -51,9 +51,14 @@ class Problem:
     def as_dtype(self, dtype: str) -> Problem:
         """Return the same problem in another dtype."""
         return Problem(
-            self.name, self.train.astype(dtype), self.test.astype(dtype), self.D0.astype(dtype),
-            self.lam, self.patch_shape, self.source,
-        )  # fmt: skip
+            self.name,
+            self.train.astype(dtype),
+            self.test.astype(dtype),
+            self.D0.astype(dtype),
+            self.lam,
+            self.patch_shape,
+            self.source,
+        )
 
     def title(self) -> str:
         """Return a description in one line."""
@@ -65,9 +70,14 @@ class Problem:
 
 
 def load(
-    name: str, n_train: int, n_test: int, *, quick: bool = False, seed: int = 0,
+    name: str,
+    n_train: int,
+    n_test: int,
+    *,
+    quick: bool = False,
+    seed: int = 0,
     images: ImageSet | None = None,
-) -> Problem:  # fmt: skip
+) -> Problem:
     """Return one of the paper's settings in float32, with random patches as initial dictionary.
 
     ``quick`` takes fewer atoms, to try a script out. ``images`` are the pictures to take patches
@@ -78,9 +88,14 @@ def load(
     k = QUICK_ATOMS if quick else setting.n_atoms
     chosen = np.random.default_rng(seed).permutation(n_train)[:k]
     return Problem(
-        name, setting.train, setting.test, setting.train[chosen], setting.lam,
-        setting.patch_shape, setting.source,
-    )  # fmt: skip
+        name,
+        setting.train,
+        setting.test,
+        setting.train[chosen],
+        setting.lam,
+        setting.patch_shape,
+        setting.source,
+    )
 
 
 @cache

@@ -83,21 +83,30 @@ def measure_run(problem: Problem, learner: Online, epochs: int, measure: Yardsti
             mark = SPACING * record.samples
 
     learn(
-        problem.train, len(problem.D0), Lasso(problem.lam), learner=learner, init=problem.D0,
-        max_epochs=epochs, callbacks=[watch], random_state=0,
-    )  # fmt: skip
-    return Run(
-        learner, [k[0] for k in kept], [k[1] for k in kept], [measure(k[2]) for k in kept]
-    )  # fmt: skip
+        problem.train,
+        len(problem.D0),
+        Lasso(problem.lam),
+        learner=learner,
+        init=problem.D0,
+        max_epochs=epochs,
+        callbacks=[watch],
+        random_state=0,
+    )
+    return Run(learner, [k[0] for k in kept], [k[1] for k in kept], [measure(k[2]) for k in kept])
 
 
 def study(problem: Problem, learners: Sequence[Online], epochs: int, deadline: float) -> list[Run]:
     """Run as many learners as time permits, at least the first two."""
     measure = Yardstick(problem)
     few = Problem(
-        problem.name, problem.train[:4096], problem.test, problem.D0, problem.lam,
-        problem.patch_shape, problem.source,
-    )  # fmt: skip
+        problem.name,
+        problem.train[:4096],
+        problem.test,
+        problem.D0,
+        problem.lam,
+        problem.patch_shape,
+        problem.source,
+    )
     measure_run(few, Online(memory="replace"), 2, measure)  # compile the kernels
     measure_run(few, Online(), 2, measure)
     runs = []
@@ -133,10 +142,8 @@ def show_ranking(runs: list[Run], marks: Sequence[int], best: int = 8) -> None:
     table_of = excesses(runs, marks)
     order = sorted(range(len(runs)), key=lambda i: max(table_of[i]))
     chosen = [
-        i
-        for place, i in enumerate(order)
-        if place < best or runs[i].learner in (PAPER, Online())
-    ]  # fmt: skip
+        i for place, i in enumerate(order) if place < best or runs[i].learner in (PAPER, Online())
+    ]
     rows = [[*runs[i].label(), *(f"{value:.3f}" for value in table_of[i])] for i in chosen]
     table([*LABEL, *(f"{mark:,}" for mark in marks)], rows)
 
@@ -156,11 +163,14 @@ def show_overall(parts: dict[str, tuple[list[Run], Sequence[int]]]) -> list[dict
     print("What was run in every part: largest excess over the best, in per cent")
     rows = [
         [
-            str(entry["batch_size"]), f"{entry['rho']:g}", f"{entry['t0']:g}",
-            *(f"{entry['excess'][name]:.3f}" for name in parts), f"{entry['largest']:.3f}",
+            str(entry["batch_size"]),
+            f"{entry['rho']:g}",
+            f"{entry['t0']:g}",
+            *(f"{entry['excess'][name]:.3f}" for name in parts),
+            f"{entry['largest']:.3f}",
         ]
         for entry in found
-    ]  # fmt: skip
+    ]
     table(["batch", "rho", "t0", *parts, "largest"], rows)
     if found:
         first = found[0]
@@ -204,11 +214,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     command.add_argument("--n", type=int, default=1_000_000, help="patches of the single pass")
     command.add_argument("--test", type=int, default=5_000, help="number of test patches")
-    command.add_argument("--minutes", type=float, default=28.0, help="total")
+    command.add_argument("--minutes", type=float, default=28.0, help="time limit in all")
     command.add_argument(
-        "--parts", nargs="+", choices=("pass", "epochs", "large"),
-        default=["pass", "epochs", "large"], help="which parts of the study",
-    )  # fmt: skip
+        "--parts",
+        nargs="+",
+        choices=("pass", "epochs", "large"),
+        default=["pass", "epochs", "large"],
+        help="which parts of the study",
+    )
     add_common(command)
     options = command.parse_args(arguments)
     rhos, batches, few_batches = RHOS, BATCHES, (256, 512, 1024)
@@ -268,9 +281,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             learners = [
                 *basic,
                 *(Online(512, rho=rho) for rho in rhos if rho not in (2.0, 10.0)),
-                *(Online(b, rho=rho) for b in few_batches if b != 512
-                  for rho in rhos if rho not in (0.0, 2.0, 10.0)),
-            ]  # fmt: skip
+                *(
+                    Online(b, rho=rho)
+                    for b in few_batches
+                    if b != 512
+                    for rho in rhos
+                    if rho not in (0.0, 2.0, 10.0)
+                ),
+            ]
             share = 0.8 + 0.2 * (number + 1) / len(larger)
             runs = study(problem, learners, 1, begin + share * seconds)
             show(problem, runs, marks, 1)

@@ -99,10 +99,17 @@ def main() -> None:
                     restored = way(noisy, sigma)
                     wall, busy = time.perf_counter() - wall, time.process_time() - busy
                 row.append(psnr(clean, restored))
-                entries.append({
-                    "sigma": sigma, "picture": NAMES.get(name, name), "shape": clean.shape,
-                    "method": method, "psnr": row[-1], "seconds": wall, "busy": busy,
-                })  # fmt: skip
+                entries.append(
+                    {
+                        "sigma": sigma,
+                        "picture": NAMES.get(name, name),
+                        "shape": clean.shape,
+                        "method": method,
+                        "psnr": row[-1],
+                        "seconds": wall,
+                        "busy": busy,
+                    }
+                )
             rows.append(row)
         means = [float(np.mean([row[i] for row in rows])) for i in range(1, len(ways) + 2)]
         print(f"sigma = {sigma:g}: peak signal-to-noise ratio in dB")

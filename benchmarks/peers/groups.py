@@ -90,9 +90,15 @@ def by_spams(X: Array, D: Array, coder: Any, tol: float, threads: int) -> Callab
     (n, _), k = X.shape, len(D)
     signals, design = np.asfortranarray(X.T), np.asfortranarray(D.T)
     shared = {
-        "loss": "square", "lambda1": coder.lam, "numThreads": threads, "tol": tol, "it0": 10,
-        "max_it": 2000, "L0": 0.1, "compute_gram": True,
-    }  # fmt: skip
+        "loss": "square",
+        "lambda1": coder.lam,
+        "numThreads": threads,
+        "tol": tol,
+        "it0": 10,
+        "max_it": 2000,
+        "L0": 0.1,
+        "compute_gram": True,
+    }
     if isinstance(coder, GroupLasso):
         regul = "sparse-group-lasso-l2" if coder.l1 else "group-lasso-l2"
         groups = np.array(coder.groups, np.int32) + 1
@@ -108,9 +114,11 @@ def by_spams(X: Array, D: Array, coder: Any, tol: float, threads: int) -> Callab
     below = np.flatnonzero(parents >= 0)
     matrix = sparse.csc_matrix((np.ones(len(below), bool), (below, parents[below])), shape=(k, k))
     tree = {
-        "eta_g": np.ones(k, D.dtype), "groups": matrix,
-        "own_variables": np.arange(k, dtype=np.int32), "N_own_variables": np.ones(k, np.int32),
-    }  # fmt: skip
+        "eta_g": np.ones(k, D.dtype),
+        "groups": matrix,
+        "own_variables": np.arange(k, dtype=np.int32),
+        "N_own_variables": np.ones(k, np.int32),
+    }
 
     def walk() -> Any:
         first = np.zeros((k, n), D.dtype, order="F")
@@ -165,21 +173,23 @@ def run(
             found = sparse.csr_array(codes[name], dtype=np.float64)
             each, gap = judge(X[:count], task, found)
             best = each if name == SMALTO else best
-            entries.append({
-                "setting": problem.name,
-                "dtype": problem.dtype,
-                "threads": threads,
-                "problem": task.name,
-                "method": name,
-                "signals": count,
-                "microseconds": 1e6 * min(seconds[name]) / count,
-                "ratio": min(seconds[name]) / count / fastest,
-                "nonzeros": np.count_nonzero(found.data) / count,
-                "objective": float(each.mean()),
-                # relative to the objective of the same signals with smalto's codes
-                "excess": float((each - best[:count]).mean() / best[:count].mean()),
-                "gap": gap,
-            })  # fmt: skip
+            entries.append(
+                {
+                    "setting": problem.name,
+                    "dtype": problem.dtype,
+                    "threads": threads,
+                    "problem": task.name,
+                    "method": name,
+                    "signals": count,
+                    "microseconds": 1e6 * min(seconds[name]) / count,
+                    "ratio": min(seconds[name]) / count / fastest,
+                    "nonzeros": np.count_nonzero(found.data) / count,
+                    "objective": float(each.mean()),
+                    # relative to the objective of the same signals with smalto's codes
+                    "excess": float((each - best[:count]).mean() / best[:count].mean()),
+                    "gap": gap,
+                }
+            )
     return entries
 
 
@@ -195,19 +205,36 @@ def show(problem: Problem, entries: list[dict[str, Any]]) -> None:
     print(problem.title())
     rows = [
         [
-            str(e["threads"]), e["dtype"], e["problem"], e["method"], f"{e['signals']:,}",
-            f"{e['microseconds']:.1f}", f"{e['ratio']:.2f}", f"{e['nonzeros']:.2f}",
-            f"{e['objective']:.9f}", f"{e['excess']:.1e}", f"{e['gap']:.1e}",
+            str(e["threads"]),
+            e["dtype"],
+            e["problem"],
+            e["method"],
+            f"{e['signals']:,}",
+            f"{e['microseconds']:.1f}",
+            f"{e['ratio']:.2f}",
+            f"{e['nonzeros']:.2f}",
+            f"{e['objective']:.9f}",
+            f"{e['excess']:.1e}",
+            f"{e['gap']:.1e}",
         ]
         for e in entries
-    ]  # fmt: skip
+    ]
     table(
         [
-            "threads", "dtype", "problem", "method", "signals", "us/signal", "x smalto",
-            "nonzeros", "objective", "rel. excess", "worst gap",
+            "threads",
+            "dtype",
+            "problem",
+            "method",
+            "signals",
+            "us/signal",
+            "x smalto",
+            "nonzeros",
+            "objective",
+            "rel. excess",
+            "worst gap",
         ],
         rows,
-    )  # fmt: skip
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -71,7 +71,9 @@ def main() -> None:
     )
     parser.add_argument("--damage", nargs="+", default=["text", "50%", "80%"])
     parser.add_argument("--only", nargs="+", help="names of pictures", default=None)
-    parser.add_argument("--crop", type=int, default=None, help="side of a square cut from the middle")
+    parser.add_argument(
+        "--crop", type=int, default=None, help="side of a square cut from the middle"
+    )
     parser.add_argument("--light", action="store_true", help="fewer atoms, less time")
     parser.add_argument("--stride", type=int, default=None)
     parser.add_argument("--threads", type=int, default=2)
@@ -97,10 +99,16 @@ def main() -> None:
                 restored = way(damaged, mask)
                 wall, busy = time.perf_counter() - wall, time.process_time() - busy
                 row.append(psnr(clean[mask], restored[mask]))
-                entries.append({
-                    "damage": kind, "picture": name, "method": method, "psnr": row[-1],
-                    "seconds": wall, "busy": busy,
-                })  # fmt: skip
+                entries.append(
+                    {
+                        "damage": kind,
+                        "picture": name,
+                        "method": method,
+                        "psnr": row[-1],
+                        "seconds": wall,
+                        "busy": busy,
+                    }
+                )
             rows.append([row[0], *(f"{value:.2f}" for value in row[1:])])
             print(kind, *rows[-1], flush=True)
         means = [

@@ -100,16 +100,28 @@ def tasks(X: Array, D: Array, size: int, threads: int, few: int) -> list[Task]:
     def descent(tol: float) -> Callable[[], Any]:
         zeros = np.zeros((len(D), len(some)), X.dtype, order="F")
         signals = np.asfortranarray(some.T)
-        return lambda: spams.l1L2BCD(
-            signals, atoms, zeros, starts[: len(some) // size], lambda1=2.0 * lam, mode=2, itermax=10_000, tol=tol,
-            numThreads=threads,
-        ).T  # fmt: skip
+        return lambda: (
+            spams.l1L2BCD(
+                signals,
+                atoms,
+                zeros,
+                starts[: len(some) // size],
+                lambda1=2.0 * lam,
+                mode=2,
+                itermax=10_000,
+                tol=tol,
+                numThreads=threads,
+            ).T
+        )
 
     found[0].peers.append(("SPAMS somp", somp(NONZEROS, 0.0)))
     found[1].peers.append(("SPAMS somp", somp(min(D.shape), eps)))
-    found[2].peers.extend([
-        ("SPAMS l1L2BCD", descent(1e-3)), ("SPAMS l1L2BCD, tol 1e-6", descent(1e-6)),
-    ])  # fmt: skip
+    found[2].peers.extend(
+        [
+            ("SPAMS l1L2BCD", descent(1e-3)),
+            ("SPAMS l1L2BCD, tol 1e-6", descent(1e-6)),
+        ]
+    )
     return found
 
 
@@ -119,10 +131,12 @@ def judge(task: Task, D: Array, codes: Any, size: int) -> tuple[Array, float]:
     codes = codes.astype(np.float64)
     errors = np.sum((X - codes @ D) ** 2, axis=1).reshape(-1, size).sum(axis=1)
     starts = np.arange(0, len(X) + 1, size)
-    used = np.array([
-        len(np.unique(codes.indices[codes.indptr[a] : codes.indptr[b]]))
-        for a, b in itertools.pairwise(starts)
-    ])  # fmt: skip
+    used = np.array(
+        [
+            len(np.unique(codes.indices[codes.indptr[a] : codes.indptr[b]]))
+            for a, b in itertools.pairwise(starts)
+        ]
+    )
     if isinstance(task.coder, JointLasso):
         shares = task.coder.penalty(codes, starts)
         return 0.5 * errors + shares.reshape(-1, size).sum(axis=1), float(used.mean())
@@ -155,22 +169,24 @@ def run(
             answer.eliminate_zeros()
             each, used = judge(task, D, answer, size)
             best = each if name == SMALTO else best
-            entries.append({
-                "m": X.shape[1],
-                "atoms": len(D),
-                "group": size,
-                "signals": len(task.X),
-                "dtype": str(X.dtype),
-                "threads": threads,
-                "problem": task.name,
-                "method": name,
-                "microseconds": 1e6 * min(seconds[name]) / len(task.X),
-                "ratio": min(seconds[name]) / min(seconds[SMALTO]),
-                "used": used,
-                "objective": float(each.mean()),
-                # of the means, relative to smalto's
-                "excess": float(each.mean() / best.mean() - 1.0),
-            })  # fmt: skip
+            entries.append(
+                {
+                    "m": X.shape[1],
+                    "atoms": len(D),
+                    "group": size,
+                    "signals": len(task.X),
+                    "dtype": str(X.dtype),
+                    "threads": threads,
+                    "problem": task.name,
+                    "method": name,
+                    "microseconds": 1e6 * min(seconds[name]) / len(task.X),
+                    "ratio": min(seconds[name]) / min(seconds[SMALTO]),
+                    "used": used,
+                    "objective": float(each.mean()),
+                    # of the means, relative to smalto's
+                    "excess": float(each.mean() / best.mean() - 1.0),
+                }
+            )
     return entries
 
 
@@ -178,16 +194,35 @@ def show(entries: list[dict[str, Any]]) -> None:
     """Print the table of one size."""
     one = entries[0]
     print(f"patches of {one['m']} pixels, k = {one['atoms']}")
-    header = ["signals", "group", "threads", "dtype", "problem", "method", "us/signal", "x smalto", "atoms",
-              "objective", "rel. excess"]  # fmt: skip
+    header = [
+        "signals",
+        "group",
+        "threads",
+        "dtype",
+        "problem",
+        "method",
+        "us/signal",
+        "x smalto",
+        "atoms",
+        "objective",
+        "rel. excess",
+    ]
     rows = [
         [
-            f"{e['signals']:,}", str(e["group"]), str(e["threads"]), e["dtype"], e["problem"], e["method"],
-            f"{e['microseconds']:.2f}", f"{e['ratio']:.2f}", f"{e['used']:.2f}",
-            f"{e['objective']:.6f}", f"{e['excess']:.1e}",
+            f"{e['signals']:,}",
+            str(e["group"]),
+            str(e["threads"]),
+            e["dtype"],
+            e["problem"],
+            e["method"],
+            f"{e['microseconds']:.2f}",
+            f"{e['ratio']:.2f}",
+            f"{e['used']:.2f}",
+            f"{e['objective']:.6f}",
+            f"{e['excess']:.1e}",
         ]
         for e in entries
-    ]  # fmt: skip
+    ]
     table(header, rows)
 
 
@@ -218,9 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         patches = patches_of(side)
         flat = patches.reshape(-1, side * side)
         chosen = flat[np.random.default_rng(2).permutation(len(flat))[: 64 * options.atoms]]
-        D = learn(
-            chosen.astype(np.float32), options.atoms, Lasso(1.2 * SIGMA), random_state=0
-        ).D  # fmt: skip
+        D = learn(chosen.astype(np.float32), options.atoms, Lasso(1.2 * SIGMA), random_state=0).D
         entries: list[dict[str, Any]] = []
         for size in options.sizes:
             X = groups_of(patches, options.signals // size, size)

@@ -118,8 +118,8 @@ def compare(
             ours[count].append(smalto_run(problem, count))
             if has_spams and not _is_starved(theirs, count):
                 theirs[count].append(spams_run(X, D0, problem.lam, steps, count))
-    # SPAMS cannot be watched, and continued from its model it begins the same patches anew. It
-    # has no randomness, though: a shorter run is the beginning of a longer one.
+    # SPAMS has no callback, and a run continued from its model starts again with the first
+    # patches. But it is deterministic: a shorter run is the beginning of a longer one.
     shorter = [2**i for i in range(math.ceil(math.log2(steps)))] if has_spams else []
     curves: dict[int, list[Curve]] = {}
     for count in threads:
@@ -362,7 +362,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--sklearn", nargs="*", choices="ABC", default=["A"],
         help="settings on which scikit-learn also runs (it is slow)",
     )  # fmt: skip
-    add("--sklearn-seconds", type=float, default=60.0, help="seconds after which to stop scikit-learn")
+    add("--sklearn-seconds", type=float, default=60.0, help="stop scikit-learn after these")
     options = arguments_of.parse_args(arguments)
     if options.quick:
         options.settings, options.threads, options.dtypes = ["A"], [1, 2], ["float32"]

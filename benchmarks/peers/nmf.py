@@ -144,9 +144,14 @@ def smalto(task: Task, seed: int) -> Curve:
         return seconds >= task.limit
 
     model = NMF(
-        task.k, lam=task.lam, tol=0.0, max_epochs=1_000_000, callbacks=[watch],
-        n_threads=task.threads, random_state=seed,
-    )  # fmt: skip
+        task.k,
+        lam=task.lam,
+        tol=0.0,
+        max_epochs=1_000_000,
+        callbacks=[watch],
+        n_threads=task.threads,
+        random_state=seed,
+    )
     model.fit(task.X)
     kept.append((task.clock() - begin - off, model.components_))
     curve = Curve("smalto NMF")
@@ -172,9 +177,15 @@ def sklearn_batch(solver: str, init: str) -> Callable[[Task, int], Curve]:
                 return curve
             begin = task.clock()
             W, H, _ = non_negative_factorization(
-                X, W=W, H=H, n_components=task.k, init="custom", solver=solver, max_iter=step,
+                X,
+                W=W,
+                H=H,
+                n_components=task.k,
+                init="custom",
+                solver=solver,
+                max_iter=step,
                 tol=0.0,
-            )  # fmt: skip
+            )
             took = task.clock() - begin
             seconds += took
             iterations += step
@@ -211,7 +222,7 @@ def sklearn_online(task: Task, seed: int) -> Curve:
 
 
 def spams_runs(kind: str) -> Callable[[Task, int], Curve]:
-    """Run `spams.nmf` or `spams.nnsc` separately for more and more iterations: it has no callback."""
+    """Run `spams.nmf` or `spams.nnsc`, which have no callback, for more and more iterations."""
 
     def run(task: Task, seed: int) -> Curve:
         import spams
@@ -226,9 +237,15 @@ def spams_runs(kind: str) -> Callable[[Task, int], Curve]:
             seconds, D = timed(learn, data, iter=iterations, **settings, clock=task.clock)
             D = np.asfortranarray(D)
             coding, _ = timed(
-                spams.lasso, data, D, lambda1=task.lam, mode=2, pos=True,
-                numThreads=task.threads, clock=task.clock,
-            )  # fmt: skip
+                spams.lasso,
+                data,
+                D,
+                lambda1=task.lam,
+                mode=2,
+                pos=True,
+                numThreads=task.threads,
+                clock=task.clock,
+            )
             curve.add(seconds, coding, measured(task, D.T)[1])
             iterations = math.ceil(iterations * min(1.5, max(task.limit / seconds, 1.05)))
         return curve
@@ -269,19 +286,31 @@ def compare(name: str, task: Task, starts: int) -> dict[str, Any]:
             for mean, first in zip(means, firsts, strict=True)
         ]
         rows.append([runs[0].method, f"{last:.6f}", means[0], ratios[0], means[1], ratios[1]])
-        entries.append({
-            "method": runs[0].method, "last": last if math.isfinite(last) else None,
-            "seconds_to_target": means[0], "ratio": ratios[0],
-            "learning_alone": means[1], "ratio_learning": ratios[1],
-            "curves": [{"seconds": c.seconds, "coding": c.coding, "cost": c.cost} for c in runs],
-        })  # fmt: skip
+        entries.append(
+            {
+                "method": runs[0].method,
+                "last": last if math.isfinite(last) else None,
+                "seconds_to_target": means[0],
+                "ratio": ratios[0],
+                "learning_alone": means[1],
+                "ratio_learning": ratios[1],
+                "curves": [
+                    {"seconds": c.seconds, "coding": c.coding, "cost": c.cost} for c in runs
+                ],
+            }
+        )
     print(f"target {target:.6f}: 1 % above the lowest of the others")
     heads = ["method", "last cost", "seconds to target", "x smalto", "learning alone", "x smalto"]
     table(heads, rows)
     return {
-        "set": name, "lam": task.lam, "threads": task.threads, "shape": [n, m], "atoms": task.k,
-        "target": target if math.isfinite(target) else None, "methods": entries,
-    }  # fmt: skip
+        "set": name,
+        "lam": task.lam,
+        "threads": task.threads,
+        "shape": [n, m],
+        "atoms": task.k,
+        "target": target if math.isfinite(target) else None,
+        "methods": entries,
+    }
 
 
 def _mean(times: list[float | None]) -> float | None:
@@ -308,7 +337,7 @@ def main() -> None:
         options.sets = [name for name in options.sets if name == "F"]
     about = machine()
     announce(about)
-    warnings.filterwarnings("ignore", module="sklearn")  # ConvergenceWarning: few iterations are intended
+    warnings.filterwarnings("ignore", module="sklearn")  # ConvergenceWarning
     runs = []
     for name in options.sets:
         X, k = load(name, options.quick)

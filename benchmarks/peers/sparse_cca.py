@@ -83,7 +83,9 @@ def main(arguments: list[str] | None = None) -> None:
         description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="number of fits at once")
+    parser.add_argument(
+        "--threads", nargs="+", type=int, default=[1, 2], help="number of fits at once"
+    )
     add_common(parser)
     options = parser.parse_args(arguments)
     about = machine()
@@ -111,11 +113,15 @@ def main(arguments: list[str] | None = None) -> None:
 def _entry(method: str, threads: int, seconds: float, found: Array) -> dict[str, Any]:
     mean, deviation = found.mean(axis=(0, 1)), found.std(axis=0, ddof=1).mean(axis=0)
     return {
-        "method": method, "threads": threads, "seconds": seconds,
-        "train": float(mean[0]), "test": float(mean[1]),
-        "train_deviation": float(deviation[0]), "test_deviation": float(deviation[1]),
+        "method": method,
+        "threads": threads,
+        "seconds": seconds,
+        "train": float(mean[0]),
+        "test": float(mean[1]),
+        "train_deviation": float(deviation[0]),
+        "test_deviation": float(deviation[1]),
         "test_by_chromosome": found.mean(axis=0)[:, 1].tolist(),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

@@ -45,8 +45,10 @@ from smalto.estimators.variance import adjusted_variances, score_moments
 
 COMPONENTS = {"D": 49, "F": 64}
 # Penalties of scikit-learn that give densities of about 0.3 and 0.15.
-ALPHAS = {"D": {"mini-batch": (0.1, 0.17), "batch": (0.05, 0.1)},
-          "F": {"mini-batch": (0.5, 0.85), "batch": (0.25, 0.3)}}  # fmt: skip
+ALPHAS = {
+    "D": {"mini-batch": (0.1, 0.17), "batch": (0.05, 0.1)},
+    "F": {"mini-batch": (0.5, 0.85), "batch": (0.25, 0.3)},
+}
 SLACK = 0.005  # by which smalto's density may exceed that of the peer
 
 
@@ -122,7 +124,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    parser.add_argument("--sets", nargs="+", choices="DF", default=list("DF"), help="of the paper")
+    parser.add_argument(
+        "--sets", nargs="+", choices="DF", default=list("DF"), help="sets of the paper"
+    )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--levels", type=int, default=1, choices=(1, 2), help="of density")
     parser.add_argument("--max-iter", type=int, default=100, help="of scikit-learn's SparsePCA")

@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="Import, first fit, compilation, memory.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    command.add_argument("--repeats", type=int, default=5, help="number of repeats, of which the best counts")
+    command.add_argument(
+        "--repeats", type=int, default=5, help="number of repeats, of which the best counts"
+    )
     command.add_argument("--n", type=int, default=1_000_000, help="rows of the memory map")
     add_common(command)
     options = command.parse_args(arguments)
@@ -92,9 +94,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         more = memory[-1]["n"] - memory[0]["n"]
         print(f"growth: {growth / 2**20:+.1f} MiB for {more:,} more rows\n")
     save(
-        options.out, "startup", about, options, seconds=figures, compilation=compilation,
-        memory=memory, growth=growth,
-    )  # fmt: skip
+        options.out,
+        "startup",
+        about,
+        options,
+        seconds=figures,
+        compilation=compilation,
+        memory=memory,
+        growth=growth,
+    )
 
 
 def child(task: str, *arguments: str, cache: Path | None) -> dict[str, Any]:
@@ -103,8 +111,11 @@ def child(task: str, *arguments: str, cache: Path | None) -> dict[str, Any]:
     begin = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.peers.startup", "--task", task, *arguments],
-        env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     seconds = time.perf_counter() - begin
     if done.returncode:
         raise RuntimeError(f"the task {task} failed:\n{done.stderr}")
@@ -219,8 +230,11 @@ def _anonymous_memory() -> int | None:
 
 
 TASKS = {
-    "import": task_import, "fit": task_fit, "everything": task_everything, "memory": task_memory,
-}  # fmt: skip
+    "import": task_import,
+    "fit": task_fit,
+    "everything": task_everything,
+    "memory": task_memory,
+}
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--task"]:

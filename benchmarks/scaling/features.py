@@ -79,8 +79,9 @@ def main() -> None:
         steps, seconds, _ = kept[-1]
         print(
             f"share {share:4.2f}: {steps:5d} steps of {1000 * seconds / steps:.0f} ms, "
-            f"cost at the end {curves[share][-1][1]:.5f}", flush=True,
-        )  # fmt: skip
+            f"cost at the end {curves[share][-1][1]:.5f}",
+            flush=True,
+        )
     final = min(cost for curve in curves.values() for _, cost in curve)
     for excess in (0.2, 0.1, 0.05, 0.02):
         wanted = final * (1 + excess)

@@ -61,9 +61,15 @@ def measure(name: str) -> Costs:
     problem = load(name, 20_000, 1000)
     coder = Lasso(problem.lam)
     state = learn(
-        problem.train, len(problem.D0), coder, learner=Online(2048), init=problem.D0,
-        random_state=0, max_epochs=2, n_threads=1,
-    ).state  # fmt: skip
+        problem.train,
+        len(problem.D0),
+        coder,
+        learner=Online(2048),
+        init=problem.D0,
+        random_state=0,
+        max_epochs=2,
+        n_threads=1,
+    ).state
     X = problem.train[:1024]
     samples = Samples(np.arange(len(X)), Signals(X))
 

@@ -79,8 +79,9 @@ def main() -> None:
             rate = 2 * some / times[1]
             print(
                 f"memory {times[0]:.2f} s, file {times[1]:.2f} s ({rate:.0f} samples/s): "
-                f"throughput of the file {ratios[-1]:.3f} of that of memory", flush=True,
-            )  # fmt: skip
+                f"throughput of the file {ratios[-1]:.3f} of that of memory",
+                flush=True,
+            )
         print(
             f"median throughput: {np.median(ratios):.3f} of that of an array in memory, with "
             f"{np.median(loads):.3f} of its processor time"

@@ -47,8 +47,11 @@ def rates(way: str, X: Any, lam: float, rounds: int, samples: int) -> dict[tuple
         for batch, k in points():
             steps = max(3, samples // batch)
             options: Any = {
-                "coder": Lasso(lam), "learner": Online(batch), "init": X[:k], "random_state": 0
-            }  # fmt: skip
+                "coder": Lasso(lam),
+                "learner": Online(batch),
+                "init": X[:k],
+                "random_state": 0,
+            }
             state = run(data, k, max_steps=3, **options, **where).state
             best = 0.0
             for _ in range(rounds):
@@ -87,7 +90,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--samples", type=int, default=60_000, help="minimum seconds of a round")
+    parser.add_argument("--samples", type=int, default=60_000, help="minimum samples of a round")
     parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
     problem = load("A", 100_000, 1000)
