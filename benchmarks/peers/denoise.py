@@ -46,7 +46,7 @@ NAMES = dict(
 
 
 def methods(options: argparse.Namespace) -> dict[str, Callable[[Array, float], Array]]:
-    """Return the methods that are installed."""
+    """Whatever is installed."""
     few: dict[str, Any] = {"n_steps": 20, "n_atoms": 64} if options.quick else {}
     found: dict[str, Callable[[Array, float], Array]] = {
         "smalto": lambda y, s: denoise(y, s, n_threads=options.threads, **few),

@@ -38,7 +38,7 @@ def middle(array: Array, side: int) -> Array:
 
 
 def methods(options: argparse.Namespace) -> dict[str, Callable[[Array, Array], Array]]:
-    """Return the methods that are installed."""
+    """Whatever is installed."""
     few: dict[str, Any] = {"n_steps": 20, "n_atoms": 64} if options.quick else {}
     if options.light:
         few |= {"n_steps": 50, "n_rounds": 2, "n_atoms": 160}

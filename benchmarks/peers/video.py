@@ -45,7 +45,7 @@ def clip(count: int, quick: bool) -> list[Array]:
 
 
 def methods(options: argparse.Namespace) -> dict[str, Callable[[list[Array], float], list[Array]]]:
-    """Return the methods that are installed."""
+    """Whatever is installed."""
     few = {"n_steps": 20, "n_atoms": 64} if options.quick else {}
     threads = options.threads
     found: dict[str, Callable[[list[Array], float], list[Array]]] = {
