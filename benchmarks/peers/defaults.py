@@ -122,7 +122,7 @@ def show(problem: Problem, runs: list[Run], marks: Sequence[int], epochs: int) -
     """Print the test costs after given numbers of samples, and the times."""
     print(problem.title())
     passes = "one epoch" if epochs == 1 else f"{epochs} epochs"
-    print(f"{passes} over {len(problem.train):,} patches; test cost after so many samples")
+    print(f"{passes} over {len(problem.train):,} patches; test cost after this many samples")
     rows = []
     for run in runs:
         values = [f"{run.cost_after(mark):.5f}" for mark in marks]
@@ -138,7 +138,7 @@ def excesses(runs: list[Run], marks: Sequence[int]) -> list[list[float]]:
 
 def show_ranking(runs: list[Run], marks: Sequence[int], best: int = 8) -> None:
     """Rank runs by their largest excess over the best cost at any of the marks."""
-    print("Per cent above the best cost of all runs after so many samples, ranked by the largest")
+    print("Percent above the best cost of all runs after this many samples, ranked by the largest")
     table_of = excesses(runs, marks)
     order = sorted(range(len(runs)), key=lambda i: max(table_of[i]))
     chosen = [
@@ -182,7 +182,7 @@ def show_times(runs: list[Run], marks: Sequence[int]) -> None:
     """Print when each run reached the cost of the paper's settings after these samples."""
     paper = next(run for run in runs if run.learner == PAPER)
     targets = [paper.cost_after(mark) for mark in marks]
-    print("Seconds to the test cost that the paper's settings have after so many samples")
+    print("Seconds to the test cost of the paper's settings after this many samples")
     rows = []
     for run in runs:
         times = [run.seconds_to(target) for target in targets]
