@@ -1,4 +1,4 @@
-"""Gene expressions and copy numbers of the same tumours, for the experiments of Section 6.3."""
+"""Gene expressions and copy numbers of the same tumors, for the experiments of Section 6.3."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Genomes:
     source: str
 
     def split(self, seed: int) -> tuple[Array, Array]:
-        """Samples to train on, three quarters of them, and the others."""
+        """Return three quarters of the samples for training, and the rest for testing."""
         order = np.random.default_rng(seed).permutation(len(self.copies))
         count = round(0.75 * len(order))
         return order[:count], order[count:]
 
 
 def read(path: Path) -> Genomes:
-    """The breast cancer data of Chin et al. 2006."""
+    """Read the breast cancer data of Chin et al. 2006."""
     with np.load(path) as found:
         genes = found["rna_std"].T.astype(np.float64)
         copies = found["dna"].T.astype(np.float64)
@@ -37,7 +37,7 @@ def read(path: Path) -> Genomes:
 
 
 def made_up(genes: int, chromosomes: int, n: int = 80, spots: int = 40) -> Genomes:
-    """Data of the same kind: a gain or loss of a stretch, and the genes that follow it."""
+    """Simulate such data: gains or losses of stretches, and genes that follow them."""
     rng = np.random.default_rng(0)
     expressions = rng.standard_normal((n, genes))
     copies = rng.standard_normal((n, spots * chromosomes))
@@ -48,14 +48,14 @@ def made_up(genes: int, chromosomes: int, n: int = 80, spots: int = 40) -> Genom
     return Genomes(expressions, copies, np.repeat(np.arange(1, chromosomes + 1), spots), "made up")
 
 
-def standardised(block: Array, train: Array) -> Array:
-    """Columns centred and scaled by their training part; constant ones become zero."""
+def standardized(block: Array, train: Array) -> Array:
+    """Center and scale columns by their training part; constant ones become zero."""
     deviation = block[train].std(axis=0, ddof=1)
     return (block - block[train].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
 
 def correlation(a: Array, b: Array) -> float:
-    """Pearson's; 0 where a side is constant."""
+    """Return Pearson's correlation; 0 if one side is constant."""
     a, b = a - a.mean(), b - b.mean()
     norms = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / norms if norms > 0 else 0.0

@@ -1,9 +1,9 @@
-"""A penalised matrix decomposition (Witten, Tibshirani and Hastie 2009), the baseline of SparseCCA.
+"""Penalized matrix decomposition (Witten, Tibshirani and Hastie 2009), the baseline of SparseCCA.
 
 ``max_{u,v} uᵀXᵀYv − lam ‖v‖₁ − lam Σ|v_i − v_(i−1)|`` with ‖u‖₂ ≤ 1, ‖v‖₂ ≤ 1 and an ℓ1 bound on u
-that leaves a given number of nonzeros, by alternating between u and v. Written for the comparison
-from the formulas of their article; lam is a multiple of the noise of the first ``YᵀXu``, which is
-estimated from the differences of neighbours.
+that leaves a given number of nonzeros, by alternating between u and v. Implemented for this
+comparison from the formulas of their article. lam is a multiple of the noise of the first
+``YᵀXu``, which is estimated from the differences of neighboring entries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def pmd(
     max_iter: int = 100,
     tol: float = 1e-6,
 ) -> tuple[Array, Array]:
-    """Weights (u, v) for centred and scaled blocks X (n, p) and Y (n, q), Y's columns ordered."""
+    """Return weights (u, v) for standardized blocks X (n, p) and Y (n, q), Y's columns ordered."""
     v = _leading(X, Y)
     lam = None
     for _ in range(max_iter):
@@ -43,7 +43,7 @@ def pmd(
 
 
 def _leading(X: Array, Y: Array) -> Array:
-    """The first right singular vector of XᵀY, through matrices of the size of the samples."""
+    """Return the first right singular vector of XᵀY, through matrices (n, n)."""
     values, vectors = np.linalg.eigh(Y @ Y.T)
     root = vectors * np.sqrt(np.maximum(values, 0.0))  # Y Yᵀ = root rootᵀ
     _, inner = np.linalg.eigh(root.T @ (X @ X.T) @ root)
@@ -52,7 +52,7 @@ def _leading(X: Array, Y: Array) -> Array:
 
 
 def _keep(c: Array, nonzeros: int) -> Array:
-    """Soft-threshold so that so many entries are left."""
+    """Soft-threshold so that ``nonzeros`` entries are left."""
     size = np.abs(c)
     rest = len(size) - nonzeros
     threshold = np.partition(size, rest - 1)[rest - 1] if rest > 0 else 0.0

@@ -418,7 +418,7 @@ def test_partial_fit_does_not_change_the_problem():
     }.items():
         was = getattr(estimator, name)
         estimator.set_params(**{name: value})
-        with pytest.raises(ValueError, match=f"^{name} was .* fit begins afresh"):
+        with pytest.raises(ValueError, match=f"^{name} was .* call fit to start again"):
             estimator.partial_fit(samples(40))
         estimator.set_params(**{name: was})
     assert estimator.set_params(coder=Lasso(0.3)).partial_fit(samples(40)).n_iter_ == 2

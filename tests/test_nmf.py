@@ -276,7 +276,7 @@ def test_wanted_density():
 
 
 def test_sets_that_shape_nothing():
-    with pytest.warns(UserWarning, match="Give a lam above 0"):
+    with pytest.warns(UserWarning, match="Set lam > 0"):
         NMF(5, constraint=ElasticNetBall(0.2, positive=True), random_state=0).fit(planted())
 
 

@@ -235,5 +235,5 @@ def test_the_estimator_learns_from_files_and_streams(tmp_path):
         assert model.transform(X[:5]).shape == (5, 10)
     model = DictionaryLearning(10, **settings).fit(cut(X))
     assert (model.n_features_in_, model.state_.samples) == (6, len(X))
-    with pytest.raises(ValueError, match="none of the files"):
+    with pytest.raises(ValueError, match="must end in one of"):
         DictionaryLearning(10).fit("no such thing")

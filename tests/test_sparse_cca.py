@@ -229,14 +229,14 @@ def test_one_column_y_lists_and_pipelines():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"max_nonzeros_x": 61}, ValueError, "max_nonzeros_x=61 is more than X has columns.*60"),
+        ({"max_nonzeros_x": 61}, ValueError, "max_nonzeros_x=61 exceeds the columns of X.*60"),
         ({"max_nonzeros_x": 0}, ValueError, "max_nonzeros_x must be >= 1, got 0"),
         ({"max_nonzeros_x": 2.5}, TypeError, "max_nonzeros_x must be an integer"),
-        ({"max_nonzeros_y": 3}, ValueError, "max_nonzeros_y=3 is for ordered='x'"),
+        ({"max_nonzeros_y": 3}, ValueError, "max_nonzeros_y=3 needs ordered='x'"),
         (
             {"ordered": "x", "max_nonzeros_y": 51},
             ValueError,
-            "max_nonzeros_y=51 is more than y has",
+            "max_nonzeros_y=51 exceeds the columns of y",
         ),
         ({"ordered": "z"}, ValueError, "ordered must be"),
         ({"gamma1": -1.0}, ValueError, "gamma1 must be >= 0, got -1"),
@@ -263,7 +263,7 @@ def test_wrong_data():
     bad = Y.copy()
     bad[3, 2] = np.nan
     for wrong, message in [
-        ((X[:-1], Y), "X has 119 and y has 120"),
+        ((X[:-1], Y), "got 119 in X and 120 in y"),
         ((X, bad), r"y contains NaN.*\(3, 2\)"),
         ((bad, Y), r"X contains NaN.*\(3, 2\)"),
         ((0 * X + 1 / 3, Y), "every column of X is constant"),
@@ -278,7 +278,7 @@ def test_wrong_data():
     assert model.score(X, Y) > 0.8  # as it was
     with pytest.raises(ValueError, match="50 columns it had in fit, got 3"):
         model.transform(X, Y[:, :3])
-    with pytest.raises(ValueError, match="two samples or more, got 1"):
+    with pytest.raises(ValueError, match="at least two samples, got 1"):
         model.score(X[:1], Y[:1])
     with pytest.raises(NotFittedError):
         SparseCCA().transform(X)
@@ -286,7 +286,7 @@ def test_wrong_data():
 
 def test_what_is_warned_of():
     X, Y = planted()
-    with pytest.warns(ConvergenceWarning, match=r"pairs \[0\] have not settled"):
+    with pytest.warns(ConvergenceWarning, match=r"pairs \[0\] have not converged"):
         SparseCCA(max_nonzeros_x=4, gamma1=0.1, max_iter=1, tol=0).fit(X, Y)
     with pytest.warns(UserWarning, match=r"pairs \[0\] are zero.*too large"):
         model = SparseCCA(coder=Lasso(1e6)).fit(X, Y)

@@ -113,10 +113,10 @@ def test_bad_batches_are_named():
     with pytest.raises(ValueError, match=r"the stream contains NaN .*\(NaN\) at \(102, 4\)"):
         Stream([X[:100], bad]).take(200)
     with pytest.raises(
-        TypeError, match=r"batch 1 .* is dense float32, the first was dense float64"
+        TypeError, match=r"batch 1 .* is dense float32, but the first was dense float64"
     ):
         Stream([X[:3], X[:3].astype(np.float32)]).take(10)
-    with pytest.raises(TypeError, match="is sparse float64, the first was dense"):
+    with pytest.raises(TypeError, match="is sparse float64, but the first was dense"):
         Stream([X[:3], sparse.csr_array(X[:3])]).take(10)
     with pytest.raises(ValueError, match="two-dimensional"):
         Stream([X[0]]).take(1)

@@ -32,7 +32,7 @@ QUICK_MINUTES = 0.02
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one experiment or all; 1 if one has failed."""
+    """Run one experiment or all; return 1 if one has failed."""
     options = _parser().parse_args(arguments)
     names = EXPERIMENTS if options.name == "all" else (options.name,)
     minutes = QUICK_MINUTES if options.quick else options.minutes
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             print(f"\ninterrupted: the parts done are kept in {options.out / 'parts'}")
             return 130
-        except Exception:  # noqa: BLE001  # the others may still be worth having
+        except Exception:  # noqa: BLE001  # run the others all the same
             traceback.print_exc()
             failed.append(name)
     if failed:
@@ -63,19 +63,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="python -m benchmarks.paper",
-        description="The experiments of the paper. A run that was interrupted goes on.",
+        description="The experiments of the paper. An interrupted run resumes.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = result.add_argument
     add("name", choices=(*EXPERIMENTS, "all"), metavar="NAME", help=", ".join(EXPERIMENTS))
-    add("--quick", action="store_true", help="small, to see that it runs")
-    add("--data", metavar="DIR", help=f"the data sets; by default what {DATA_VARIABLE} names")
+    add("--quick", action="store_true", help="small problems, to check that it runs")
+    add("--data", metavar="DIR", help=f"folder of the data sets; by default ${DATA_VARIABLE}")
     add(
-        "--out", type=Path, default=Path("benchmarks/results/paper"), metavar="DIR",
-        help="figures, numbers, tables",
-    )  # fmt: skip
-    add("--fresh", action="store_true", help="forget what earlier runs have computed")
-    add("--minutes", type=float, default=5.0, help="about how long each may take")
+        "--out",
+        type=Path,
+        default=Path("benchmarks/results/paper"),
+        metavar="DIR",
+        help="folder for figures, numbers and tables",
+    )
+    add("--fresh", action="store_true", help="discard the results of earlier runs")
+    add("--minutes", type=float, default=5.0, help="approximate time limit of each")
     return result
 
 

@@ -1,6 +1,6 @@
-"""The study of η that Section 6.1 reports in words: mini-batches of 1, 16, 64, …, 1024 on A.
+"""The study of the batch size η described in Section 6.1: 1, 16, 64, …, 1024 on setting A.
 
-One thread, float32, the paper's other settings (OL1), the mean of three first dictionaries.
+One thread, float32, otherwise the settings of OL1; the mean over three initial dictionaries.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ SIMILAR = 0.01  # of the cost
 
 
 def run(study: Study) -> None:
-    """Run it."""
+    """Run the experiment."""
     starts, sizes = (1, (1, 64, 512)) if study.quick else (3, SIZES)
     n, n_test = (4_096, 200) if study.quick else (500_000, 4_000)
     seconds = float(f"{0.8 * study.seconds / (starts * len(sizes)):.2g}")
     bench = Bench(study, "A", n, n_test)
     runs = {
-        f"η = {size}": bench.curves(
-            Online(size, rho=OL1.rho, t0=OL1.t0), starts, seconds=seconds
-        )
+        f"η = {size}": bench.curves(Online(size, rho=OL1.rho, t0=OL1.t0), starts, seconds=seconds)
         for size in sizes
-    }  # fmt: skip
+    }
     means = {label: mean_curve(each) for label, each in runs.items()}
     figure, axes = new_figure(2)
     draw(axes[0][0], means, f"A, {n:,} patches", {})

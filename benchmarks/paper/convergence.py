@@ -1,10 +1,10 @@
 """Section 4: the surrogate becomes the cost, steps shrink as 1/t, gradients meet the normal cone.
 
-One long run of the basic algorithm (Algorithm 1: no forgetting, everything remembered) on
-setting A, in one epoch, so that each step sees new samples as the analysis assumes. The cost f is
-that of other patches of the same pictures; the surrogate f̂_t is the mean cost of the past with
-codes as they were; the step is the Frobenius norm ‖D_t − D_{t−1}‖; the stationarity residual is
-‖Π(D − ∇f(D)) − D‖, zero just where −∇f(D) is in the normal cone of the set at D.
+One long run of the basic algorithm (Algorithm 1, without forgetting) on setting A, in one epoch,
+so that each step sees new samples, as the analysis assumes. The cost f is measured on other
+patches of the same pictures. The surrogate f̂_t is the mean cost of past samples with their old
+codes, and the step is the Frobenius norm ‖D_t − D_{t−1}‖. The stationarity residual is
+‖Π(D − ∇f(D)) − D‖, which is zero if and only if −∇f(D) is in the normal cone of the set at D.
 """
 
 from __future__ import annotations
@@ -23,26 +23,43 @@ TITLE = "Convergence (Section 4)"
 
 
 def run(study: Study) -> None:
-    """Run it."""
+    """Run the experiment."""
     n, n_test = (8_192, 1_000) if study.quick else (1_500_000, 50_000)
     batch = 64 if study.quick else 256
     seconds = 0.7 * study.seconds
-    settings = {"n": n, "n_test": n_test, "batch": batch, "seconds": round(seconds, 2),
-                "quick": study.quick}  # fmt: skip
+    settings = {
+        "n": n,
+        "n_test": n_test,
+        "batch": batch,
+        "seconds": round(seconds, 2),
+        "quick": study.quick,
+    }
     part = study.part("convergence", settings, lambda: long_run(study, n, n_test, batch, seconds))
     t = np.array(part["t"], dtype=float)
     late = t >= 0.1 * t[-1]
     gap = np.array(part["surrogate"]) - np.array(part["cost"])
     change, residual = np.array(part["change"]), np.array(part["residual"])
-    fits = {name: slope(t[late], np.abs(values[late]))
-            for name, values in (("surrogate − cost", gap), ("‖Dₜ − Dₜ₋₁‖", change),
-                                 ("residual", residual))}  # fmt: skip
+    fits = {
+        name: slope(t[late], np.abs(values[late]))
+        for name, values in (
+            ("surrogate − cost", gap),
+            ("‖Dₜ − Dₜ₋₁‖", change),
+            ("residual", residual),
+        )
+    }
     figure = draw_all(t, part, gap, change, residual)
     rows = [
-        [f"{int(t[i]):,}", f"{t[i] * batch:,.0f}", f"{part['surrogate'][i]:.5f}",
-         f"{part['cost'][i]:.5f}", f"{gap[i]:.5f}", f"{change[i]:.2e}", f"{residual[i]:.2e}"]
+        [
+            f"{int(t[i]):,}",
+            f"{t[i] * batch:,.0f}",
+            f"{part['surrogate'][i]:.5f}",
+            f"{part['cost'][i]:.5f}",
+            f"{gap[i]:.5f}",
+            f"{change[i]:.2e}",
+            f"{residual[i]:.2e}",
+        ]
         for i in np.unique(np.searchsorted(t, np.geomspace(1, t[-1], 8)))
-    ]  # fmt: skip
+    ]
     tenth = int(np.searchsorted(t, 0.1 * t[-1]))
     early = int(np.searchsorted(t, 10))
     verdicts = [
@@ -67,9 +84,16 @@ def run(study: Study) -> None:
             f"{residual[early]:.4f} after {int(t[early])}, {residual[-1]:.4f} at the end; it falls "
             f"as t^{fits['residual']:.2f}",
         ),
-    ]  # fmt: skip
-    header = ["step t", "samples", "surrogate", "test cost", "difference", "‖Dₜ − Dₜ₋₁‖",
-              "residual"]  # fmt: skip
+    ]
+    header = [
+        "step t",
+        "samples",
+        "surrogate",
+        "test cost",
+        "difference",
+        "‖Dₜ − Dₜ₋₁‖",
+        "residual",
+    ]
     note = (
         f"setting A, η = {batch}, ρ = 0, t₀ = 0, new patches at every step, "
         f"{int(t[-1]):,} steps; f from {n_test:,} other patches"
@@ -79,8 +103,8 @@ def run(study: Study) -> None:
 
 
 def long_run(study: Study, n: int, n_test: int, batch: int, seconds: float) -> Part:
-    """Learn, and look at the dictionary at steps that are further and further apart."""
-    # f is an expectation over what is learned from: other patches, but of the same pictures.
+    """Learn, and evaluate the dictionary at steps that are further and further apart."""
+    # f is an expectation over the training distribution: other patches of the same pictures.
     problem = load("A", n + n_test, 1, quick=study.quick, images=study.data.pictures)
     test, train = np.split(problem.train, [n_test])
     found: dict[str, list[float]] = {
@@ -102,17 +126,24 @@ def long_run(study: Study, n: int, n_test: int, batch: int, seconds: float) -> P
         before = state.D.copy()
 
     result = learn(
-        train, len(problem.D0), Lasso(problem.lam),
-        learner=Online(batch, rho=0.0, memory="all"), init=problem.D0, max_epochs=1,
-        max_seconds=seconds, callbacks=[watch], n_threads=1, random_state=0,
-    )  # fmt: skip
+        train,
+        len(problem.D0),
+        Lasso(problem.lam),
+        learner=Online(batch, rho=0.0, memory="all"),
+        init=problem.D0,
+        max_epochs=1,
+        max_seconds=seconds,
+        callbacks=[watch],
+        n_threads=1,
+        random_state=0,
+    )
     if result.stopped == "interrupt":
         raise KeyboardInterrupt
     return {**found, "replaced": sum(record.replaced for record in result.history)}
 
 
 def stationarity(X: Array, D: Array, lam: float) -> tuple[float, float]:
-    """The mean cost f of the patches, and ‖Π(D − ∇f(D)) − D‖ with f's exact gradient."""
+    """Return the mean cost f of the patches, and ‖Π(D − ∇f(D)) − D‖ with the exact gradient."""
     X, D = X.astype(np.float64), D.astype(np.float64)
     codes = encode(X, D, Lasso(lam), n_threads=1)
     gradient = codes.T @ (codes @ D - X) / len(X)
@@ -122,12 +153,12 @@ def stationarity(X: Array, D: Array, lam: float) -> tuple[float, float]:
 
 
 def slope(t: Array, values: Array) -> float:
-    """The exponent of growth."""
+    """Return the exponent of growth."""
     return float(np.polyfit(np.log(t), np.log(values), 1)[0])
 
 
 def draw_all(t: Array, part: Part, gap: Array, change: Array, residual: Array) -> Any:
-    """Three panels."""
+    """Draw the three panels."""
     figure, axes = new_figure(3)
     ax = axes[0][0]
     ax.plot(t, part["surrogate"], label="surrogate f̂ₜ(Dₜ)")

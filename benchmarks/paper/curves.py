@@ -1,7 +1,7 @@
 """Test cost against training time for the settings A, B and C: the left and right of Figure 1.
 
-Time is that of the processor, on one thread: on a busy machine the clock on the wall would tell
-when others had their turn.
+Time is processor time of one thread: wall-clock time on a busy machine would include the work of
+others.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ DEFAULT_NAME = "smalto's defaults"
 
 @dataclass(frozen=True)
 class Curve:
-    """Test cost after so many samples and seconds."""
+    """Test cost against samples seen and seconds."""
 
     samples: Array
     seconds: Array
     cost: Array
 
     def at(self, seconds: Array | float) -> Array:
-        """The cost at some time, on a logarithmic axis; what was last reached later on."""
+        """Return the cost at a time, interpolated in log time; the last cost after the end."""
         return np.interp(np.log(seconds), np.log(self.seconds), self.cost)
 
     def after(self, samples: float) -> float:
-        """The cost after so many samples."""
+        """Return the cost after this many samples."""
         return float(np.interp(np.log(samples), np.log(self.samples), self.cost))
 
     def seconds_to(self, target: float) -> float | None:
-        """When the cost was as low as ``target``; None if it never was."""
+        """Return the time at which the cost reached ``target``; None if it never did."""
         below = np.flatnonzero(self.cost <= target)
         return float(self.seconds[below[0]]) if below.size else None
 
@@ -60,34 +60,48 @@ class Bench:
 
     @cached_property
     def problem(self) -> Problem:
-        """The patches."""
+        """The training and test patches."""
         return load(
-            self.name, self.n_train, self.n_test, quick=self.study.quick,
+            self.name,
+            self.n_train,
+            self.n_test,
+            quick=self.study.quick,
             images=self.study.data.pictures,
-        )  # fmt: skip
+        )
 
     @cached_property
     def measure(self) -> Yardstick:
-        """The mean cost of the test patches."""
+        """Return the mean cost of the test patches."""
         return Yardstick(self.problem)
 
     def curve(
-        self, learner: Any, *, seconds: float, start: int = 0, n: int | None = None,
+        self,
+        learner: Any,
+        *,
+        seconds: float,
+        start: int = 0,
+        n: int | None = None,
         epochs: int | None = None,
-    ) -> Curve:  # fmt: skip
-        """Learn on one thread from the first n patches, for so many seconds of the processor."""
+    ) -> Curve:
+        """Learn on one thread from the first n patches, for a number of processor seconds."""
         settings = {
-            "set": self.name, "n": n or self.n_train, "learner": repr(learner), "start": start,
-            "epochs": epochs, "seconds": round(seconds, 3), "n_all": self.n_train,
-            "n_test": self.n_test, "quick": self.study.quick,
-        }  # fmt: skip
+            "set": self.name,
+            "n": n or self.n_train,
+            "learner": repr(learner),
+            "start": start,
+            "epochs": epochs,
+            "seconds": round(seconds, 3),
+            "n_all": self.n_train,
+            "n_test": self.n_test,
+            "quick": self.study.quick,
+        }
         part = self.study.part(
             "curve", settings, lambda: self._learn(learner, seconds, start, n, epochs)
         )
         return Curve(*(np.array(part[key]) for key in ("samples", "seconds", "cost")))
 
     def curves(self, learner: Any, starts: int, **how: Any) -> list[Curve]:
-        """The same from several first dictionaries."""
+        """Learn from several initial dictionaries."""
         return [self.curve(learner, start=start, **how) for start in range(starts)]
 
     def _learn(
@@ -110,9 +124,16 @@ class Bench:
             return used >= seconds
 
         result = learn(
-            X, len(D0), Lasso(problem.lam), learner=learner, init=D0, max_epochs=epochs or 10**6,
-            callbacks=[watch], n_threads=1, random_state=start,
-        )  # fmt: skip
+            X,
+            len(D0),
+            Lasso(problem.lam),
+            learner=learner,
+            init=D0,
+            max_epochs=epochs or 10**6,
+            callbacks=[watch],
+            n_threads=1,
+            random_state=start,
+        )
         if result.stopped == "interrupt":
             raise KeyboardInterrupt
         last = result.history[-1]
@@ -127,7 +148,7 @@ class Bench:
         }
 
     def _warm_up(self, learner: Any) -> None:
-        """Compile the kernels before the clock runs."""
+        """Compile the kernels before time is measured."""
         if type(learner) not in self._warm:
             self._warm.add(type(learner))
             few = self.problem.train[:256]
@@ -136,12 +157,12 @@ class Bench:
 
 
 def first_dictionary(X: Array, k: int, start: int) -> Array:
-    """Random patches, as in the paper; another choice for each start."""
+    """Return random patches, as in the paper; different ones for each start."""
     return X[np.random.default_rng(start).permutation(len(X))[:k]]
 
 
 def mean_curve(curves: Sequence[Curve]) -> Curve:
-    """The average of several, where all of them have a value."""
+    """Return the average of several curves, where all of them have a value."""
     first = max(curve.seconds[0] for curve in curves)
     last = min(curve.seconds[-1] for curve in curves)
     times = np.geomspace(first, max(last, first), max(len(curve.cost) for curve in curves))
@@ -165,7 +186,7 @@ def draw(ax: Any, curves: dict[str, Curve], title: str, styles: dict[str, dict[s
 
 
 def records(curves: dict[str, list[Curve]]) -> dict[str, list[dict[str, list[float]]]]:
-    """For JSON."""
+    """Return the curve as lists, for JSON."""
     return {
         name: [{key: value.tolist() for key, value in vars(run).items()} for run in runs]
         for name, runs in curves.items()

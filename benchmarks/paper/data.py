@@ -1,8 +1,8 @@
-"""The paper's data sets: where they are, where they can be had, and what stands in for them.
+"""The paper's data sets, where to get them, and what replaces those that are missing.
 
-Data sets A to F of Section 6, the genomic data and the large photograph. They lie in the folder
-that ``--data`` or the environment variable ``SMALTO_DATA`` names. What is not there is named, and
-something out of the installed packages, or made up, stands in for it.
+Data sets A to F of Section 6, the genomic data and the large photograph, in the folder given by
+``--data`` or by the environment variable ``SMALTO_DATA``. A missing data set is reported and
+replaced by data of the installed packages, or by simulated data.
 """
 
 from __future__ import annotations
@@ -49,27 +49,27 @@ PLACES = {
 
 @dataclass(eq=False)
 class Data:
-    """The data sets out of a folder; ``missing`` says what was asked for and is not there."""
+    """The data sets in a folder; ``missing`` describes those that were requested but not found."""
 
     folder: Path | None
     missing: list[str] = field(default_factory=list)
 
     def fingerprint(self) -> str:
-        """What tells one folder from another: which data sets it has."""
+        """A string that tells folders apart by the data sets they contain."""
         return ",".join(name for name in PLACES if self._find(name) is not None)
 
     @cached_property
     def pictures(self) -> ImageSet:
-        """Natural pictures, for data sets A, B, C and F."""
+        """Return natural pictures, for data sets A, B, C and F."""
         if self._known("voc2006") is not None:
             return voc2006(self.folder)
         photos = (sample_photo("china"), sample_photo("flower"))
         return ImageSet(photos, ("china", "flower"), "packaged")
 
     def vectors(self, name: str, n: int, *, center: bool) -> tuple[Array, tuple[int, int], str]:
-        """Data set D, E or F: rows of unit norm, the shape of a row, and where it is from.
+        """Return data set D, E or F: rows of unit norm, the shape of a row, and its origin.
 
-        At most n rows. Rows are centred or not, each by its own mean.
+        There are at most n rows, each centered by its own mean if ``center``.
         """
         if name == "F":
             X = random_patches(
@@ -83,7 +83,7 @@ class Data:
         if center:
             X -= X.mean(axis=1, keepdims=True)
         norms = np.linalg.norm(X, axis=1)
-        if not norms.all():  # a constant picture has no direction
+        if not norms.all():  # a constant picture is zero after centering
             X, norms = X[norms > 0], norms[norms > 0]
         X /= norms[:, None]
         return X, shape, source
@@ -102,12 +102,12 @@ class Data:
         return digits, "digits"
 
     def genomes(self) -> Genomes:
-        """Expression and copy number of the same tumours."""
+        """Return expression and copy number of the same tumors."""
         place = self._known("breast")
         return made_up(300, 3) if place is None else read(place)
 
     def photo(self) -> tuple[Array, str]:
-        """A photograph to write on, uint8 RGB."""
+        """Return the photograph to write on, uint8 RGB."""
         place = self._known("photo")
         if place is None:
             return sample_photo("flower"), "flower"
@@ -120,9 +120,9 @@ class Data:
         return next(iter(sorted(self.folder.glob(PLACES[name][0]))), None)
 
     def _known(self, name: str) -> Path | None:
-        """The place of a data set; None, and a line that says what is missing, if it is not there.
+        """Return the path of a data set; if it is missing, note that and return None.
 
-        Without a folder nothing was promised, so nothing is called missing on the screen.
+        Without a data folder nothing is printed about missing data sets.
         """
         found = self._find(name)
         pattern, what, instead = PLACES[name]

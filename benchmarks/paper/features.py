@@ -1,10 +1,10 @@
 """Figures 3 to 5: the features that PCA, NMF, dictionary learning and SPCA find on D, E and F.
 
 Drawn as in the paper: positive values red, negative ones blue, zero white. About ten nonzeros per
-signal for dictionary learning and SPCA; SPCA with 70, 30 and 10 % of the entries of the
-dictionary different from zero. How localised a feature is, is measured in two ways, which need not
-agree: by the share of its entries that hold 90 % of its energy (extent), and by the share of its energy
-within the best window of a quarter of the image, half its height and width (focus).
+signal for dictionary learning and SPCA; SPCA with 70, 30 and 10 % nonzero entries in the
+dictionary. The localization of a feature is measured in two ways, which need not agree: by the
+share of its entries that hold 90 % of its energy (extent), and by the share of its energy within
+the best window of half the height and width of the image (focus).
 """
 
 from __future__ import annotations
@@ -23,35 +23,51 @@ from smalto.plot import mosaic
 TITLE = "Figures 3 to 5: PCA, NMF, dictionary learning, SPCA"
 DENSITIES = (0.7, 0.3, 0.1)
 ATOMS = {"D": 49, "E": 49, "F": 64}
-CLEAR = 0.1  # of the energy: a difference that the eye sees too
-WIDEST = 56  # pixels of a feature's side in the figure
+CLEAR = 0.1  # of the energy: a difference that is visible
+WIDEST = 56  # side of a feature in the figure, in pixels
 
 
 def run(study: Study) -> None:
-    """Run it."""
+    """Run the experiment."""
     names = "DF" if study.quick else "DEF"
     found = {name: data_set(study, name) for name in names}
     labels = list(next(iter(found.values())))
     rows, results = [], {}
     for name, methods in found.items():
-        results[name] = {label: {k: v for k, v in part.items() if k != "D"}
-                         for label, part in methods.items()}  # fmt: skip
+        results[name] = {
+            label: {k: v for k, v in part.items() if k != "D"} for label, part in methods.items()
+        }
         for label in labels:
             part = methods[label]
-            rows.append([name, label, f"{100 * part['density']:.1f} %",
-                         f"{100 * part['extent']:.0f} %", f"{100 * part['focus']:.0f} %", part.get("nonzeros"),
-                         f"{part['seconds']:.1f}"])  # fmt: skip
-    header = ["set", "method", "nonzero entries τ", "entries for 90 % of the energy", "energy in the best quarter",
-              "nonzeros per signal", "seconds"]  # fmt: skip
+            rows.append(
+                [
+                    name,
+                    label,
+                    f"{100 * part['density']:.1f} %",
+                    f"{100 * part['extent']:.0f} %",
+                    f"{100 * part['focus']:.0f} %",
+                    part.get("nonzeros"),
+                    f"{part['seconds']:.1f}",
+                ]
+            )
+    header = [
+        "set",
+        "method",
+        "nonzero entries τ",
+        "entries for 90 % of the energy",
+        "energy in the best quarter",
+        "nonzeros per signal",
+        "seconds",
+    ]
     notes = [f"{name}: {next(iter(found[name].values()))['about']}" for name in found]
     study.finish(TITLE, figure(found), header, rows, verdicts(found), results, notes)
 
 
 def data_set(study: Study, name: str) -> dict[str, Part]:
-    """Every method on one data set."""
+    """Run every method on one data set."""
     n = {"D": 200, "E": 100, "F": 1_000}[name] if study.quick else {"F": 100_000}.get(name, 10_000)
     k = 16 if study.quick else ATOMS[name]
-    # Passes that take about their share of the time at the speed of a slow machine.
+    # As many passes as a slow machine makes in its share of the time.
     epochs = 3 if study.quick else {"D": 40, "E": 10, "F": 2}[name]
     kept: dict[bool, Any] = {}
 
@@ -68,9 +84,16 @@ def data_set(study: Study, name: str) -> dict[str, Part]:
             X, shape, source = rows(center)
             seconds, (D, nonzeros) = timed(lambda: fit(X))
             about = f"{len(X):,} of {' x '.join(map(str, shape))} ({source}), k = {k}"
-            return {"D": D.astype(np.float32), "shape": list(shape), "about": about,
-                    "seconds": seconds, "nonzeros": nonzeros, "density": density(D),
-                    "extent": extent(D), "focus": focus(D, shape)}  # fmt: skip
+            return {
+                "D": D.astype(np.float32),
+                "shape": list(shape),
+                "about": about,
+                "seconds": seconds,
+                "nonzeros": nonzeros,
+                "density": density(D),
+                "extent": extent(D),
+                "focus": focus(D, shape),
+            }
 
         return study.part("features", settings, compute)
 
@@ -80,26 +103,27 @@ def data_set(study: Study, name: str) -> dict[str, Part]:
     for wanted in DENSITIES:
         label = f"SPCA, τ = {100 * wanted:.0f} %"
         found[label] = part(
-            label, True,
+            label,
+            True,
             lambda X, w=wanted: dictionary(X, k, ElasticNetBall(density=w), epochs),
-        )  # fmt: skip
+        )
     return found
 
 
 def pca(X: Array, k: int) -> Array:
-    """The first principal components."""
+    """Return the first principal components."""
     from sklearn.decomposition import PCA
 
     return PCA(k, svd_solver="randomized", random_state=0).fit(X).components_
 
 
 def nmf(X: Array, k: int, epochs: int) -> Array:
-    """Non-negative features."""
+    """Return non-negative features."""
     return NMF(k, random_state=0).fit(X).components_
 
 
 def dictionary(X: Array, k: int, constraint: Any, epochs: int) -> tuple[Array, float]:
-    """A dictionary with about ten nonzeros per signal, and how many there were."""
+    """Return a dictionary for about ten nonzeros per signal, and their actual mean number."""
     result = learn(
         X, k, Lasso(mean_nonzeros=min(10, k // 2)), constraint, max_epochs=epochs, random_state=0
     )
@@ -110,7 +134,7 @@ def dictionary(X: Array, k: int, constraint: Any, epochs: int) -> tuple[Array, f
 
 
 def extent(D: Array) -> float:
-    """The mean share of an atom's entries, largest first, that hold 90 % of its energy."""
+    """Return the mean share of an atom's entries, largest first, that hold 90 % of its energy."""
     energy = -np.sort(-(D.astype(np.float64) ** 2), axis=1)
     total = energy.sum(axis=1, keepdims=True)
     alive = total[:, 0] > 0
@@ -119,22 +143,24 @@ def extent(D: Array) -> float:
 
 
 def focus(D: Array, shape: tuple[int, int]) -> float:
-    """The mean share of an atom's energy that lies within the best quarter of the image."""
+    """Return the mean share of an atom's energy within the best quarter of the image."""
     energy = (D.astype(np.float64) ** 2).reshape(-1, *shape)
     height, width = shape[0] // 2, shape[1] // 2
     shares = []
     for atom in energy[energy.sum(axis=(1, 2)) > 0]:
         sums = np.pad(atom.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
         inside = (
-            sums[height:, width:] - sums[:-height, width:]
-            - sums[height:, :-width] + sums[:-height, :-width]
-        )  # fmt: skip
+            sums[height:, width:]
+            - sums[:-height, width:]
+            - sums[height:, :-width]
+            + sums[:-height, :-width]
+        )
         shares.append(inside.max() / atom.sum())
     return float(np.mean(shares))
 
 
 def figure(found: dict[str, dict[str, Part]]) -> Any:
-    """One row of panels per data set."""
+    """Draw one row of panels per data set."""
     from matplotlib.figure import Figure
 
     first = next(iter(found.values()))
@@ -151,7 +177,7 @@ def figure(found: dict[str, dict[str, Part]]) -> Any:
 
 
 def smaller(D: Array, shape: tuple[int, int]) -> tuple[Array, tuple[int, int]]:
-    """Large features averaged over squares of pixels, for display."""
+    """Average large features over squares of pixels, for display."""
     by = -(-max(shape) // WIDEST)
     height, width = shape[0] // by, shape[1] // by
     cut = D.reshape(-1, *shape)[:, : height * by, : width * by]
@@ -160,7 +186,7 @@ def smaller(D: Array, shape: tuple[int, int]) -> tuple[Array, tuple[int, int]]:
 
 
 def verdicts(found: dict[str, dict[str, Part]]) -> list[Verdict]:
-    """What the paper says of the pictures, by how localised the features are."""
+    """Check the paper's statements about the figures, by the localization of the features."""
     result = []
     for name, methods in found.items():
         spread = {label: part["extent"] for label, part in methods.items()}
@@ -179,8 +205,11 @@ def verdicts(found: dict[str, dict[str, Part]]) -> list[Verdict]:
         ):
             detail = ", ".join(f"{label} {100 * value:.0f} %" for label, value in values.items())
             result.append(Verdict(f"{name}: {claim} (by {how}).", answer, detail))
-    errors = [abs(found[name][f"SPCA, τ = {100 * wanted:.0f} %"]["density"] / wanted - 1)
-              for name in found for wanted in DENSITIES]  # fmt: skip
+    errors = [
+        abs(found[name][f"SPCA, τ = {100 * wanted:.0f} %"]["density"] / wanted - 1)
+        for name in found
+        for wanted in DENSITIES
+    ]
     result.append(
         Verdict(
             "SPCA controls the level of sparsity of the learned matrices.",

@@ -1,8 +1,8 @@
-"""The studies of ρ and t₀ that Section 6.1 reports in words.
+"""The studies of ρ and t₀ described in Section 6.1.
 
-ρ among 0, 5, …, 25 after a number of epochs over 10⁴ and 10⁵ patches and one over 10⁶ of setting
-A, and t₀ among powers of 10. Everything else as in OL1. By samples, not by time: forgetting costs
-none.
+ρ is 0, 5, …, 25, after several epochs over 10⁴ and 10⁵ patches of setting A, and one over 10⁶;
+t₀ is a power of 10. Everything else is as in OL1. Costs are compared by samples seen, not by
+time, because forgetting takes no time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOREVER = 1e4  # seconds: epochs end the runs
 
 
 def run(study: Study) -> None:
-    """Run it."""
+    """Run the experiment."""
     if study.quick:
         sizes, rhos, t0s, n_test, starts = (
             {1_024: 2, 4_096: 1},
@@ -30,7 +30,7 @@ def run(study: Study) -> None:
             1,
         )
     else:
-        # Samples in all: as many as the time allows, at about 15 microseconds each.
+        # Total number of samples: as many as the time allows, at about 15 microseconds each.
         starts = 2
         budget = study.seconds / 15e-6 / starts / (3 * len(RHOS) + 1)
         largest = int(min(1_000_000, max(100_000, budget)))
@@ -98,7 +98,7 @@ def draw_by_samples(ax: Any, curves: dict[str, Curve], title: str) -> None:
 
 
 def rho_verdict(n: int, epochs: int, ends: dict[float, float]) -> Verdict:
-    """Whether ρ > 0 gains nothing where n is small, and something where it is large."""
+    """Check that ρ > 0 gains nothing if n is small, and something if it is large."""
     best = min(ends, key=ends.__getitem__)
     gain = 100 * (1 - ends[best] / ends[0.0])
     robust = [ends[rho] for rho in ends if 10 <= rho <= 20]
@@ -109,14 +109,15 @@ def rho_verdict(n: int, epochs: int, ends: dict[float, float]) -> Verdict:
     )
     if n <= 100_000:
         return Verdict(f"n = {n:,}: ρ brings no benefit (n ≤ 100 000).", gain < 0.1, detail)
-    return Verdict(f"n = {n:,}: ρ is useful, and its choice not critical.",
-                   gain > 0.1 and spread < 0.5, detail)  # fmt: skip
+    return Verdict(
+        f"n = {n:,}: ρ is useful, and its choice not critical.", gain > 0.1 and spread < 0.5, detail
+    )
 
 
 def t0_verdicts(
     early: int, at_first: dict[float, float], at_last: dict[float, float]
 ) -> list[Verdict]:
-    """Whether a small t₀ matters little and a large one slows the first epoch down."""
+    """Check that a small t₀ matters little and a large one slows the first epoch down."""
     small = [at_last[t0] for t0 in at_last if t0 <= 1e-3]
     spread = 100 * (max(small) / min(small) - 1)
     largest = max(at_first)

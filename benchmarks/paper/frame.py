@@ -1,4 +1,4 @@
-"""What the experiments share: parts that survive an interruption, and how results are written."""
+"""Code shared by the experiments: resumable parts, and the output of results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Part = dict[str, Any]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the paper says in words, whether it held in this run, and by what figures."""
+    """A statement of the paper, whether it held in this run, and the figures behind it."""
 
     claim: str
     held: bool
@@ -37,13 +37,13 @@ class Study:
     name : str
         The experiment, and the name of its files.
     quick : bool
-        Whether it only has to show that it runs.
+        Whether to run small problems, only to check that it runs.
     minutes : float
-        About how long it may compute.
+        Approximate time limit.
     data : Data
-        The data sets; it remembers what was missing.
+        The data sets; it notes those that are missing.
     out : Path
-        The folder of the results. ``out/parts`` keeps what has been computed.
+        The folder of the results. ``out/parts`` keeps completed parts.
     """
 
     name: str
@@ -56,14 +56,14 @@ class Study:
 
     @property
     def seconds(self) -> float:
-        """The time there is."""
+        """The time limit in seconds."""
         return 60.0 * self.minutes
 
     def part(self, what: str, settings: dict[str, Any], compute: Callable[[], Part]) -> Part:
-        """Return what ``compute`` does, or has done with the same settings in an earlier run.
+        """Return the result of ``compute``, or that of an earlier run with the same settings.
 
-        ``settings`` is everything that the part depends on. A part is numbers, words, lists of
-        them and arrays; it is written to disk at once, whole or not at all.
+        ``settings`` are all inputs of the part. A part consists of numbers, strings, lists of
+        them and arrays; it is written to disk at once, and atomically.
         """
         key = json.dumps([what, self.data.fingerprint(), settings], sort_keys=True)
         digest = hashlib.sha256(key.encode()).hexdigest()[:12]
@@ -91,7 +91,7 @@ class Study:
         results: Any,
         notes: Sequence[str] = (),
     ) -> None:
-        """Write the figure (PNG, SVG), the numbers (JSON) and the table (Markdown); print it."""
+        """Write the figure (PNG, SVG), numbers (JSON) and table (Markdown); print the table."""
         self.out.mkdir(parents=True, exist_ok=True)
         figure.savefig(self.out / f"{self.name}.png")
         figure.savefig(self.out / f"{self.name}.svg")
@@ -122,17 +122,19 @@ class Study:
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table, its columns aligned also where it is read as text."""
+    """Return a Markdown table with aligned columns."""
     cells = [list(header), *([cell(value) for value in row] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(header))]
-    lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |"
-             for line in cells]  # fmt: skip
+    lines = [
+        "| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |"
+        for line in cells
+    ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
 
 
 def new_figure(columns: int, rows: int = 1, *, size: tuple[float, float] = (4.0, 3.1)) -> Any:
-    """A figure that needs no display, and its axes as an array (rows, columns)."""
+    """Return a figure that needs no display, and its axes as an array (rows, columns)."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(size[0] * columns, size[1] * rows), dpi=110, layout="constrained")
@@ -144,7 +146,7 @@ def new_figure(columns: int, rows: int = 1, *, size: tuple[float, float] = (4.0,
 
 
 def _short(settings: dict[str, Any]) -> str:
-    """The settings in one line."""
+    """Return the settings in one line."""
     text = ", ".join(f"{key}={value}" for key, value in settings.items())
     return text if len(text) <= 100 else text[:97] + "..."
 
@@ -174,7 +176,7 @@ def _read(path: Path) -> Part:
 
 
 def _plain(value: Any) -> Any:
-    """The same for JSON: no arrays, no NumPy scalars, None for what is not finite."""
+    """Return a value that JSON can hold: arrays as lists, NaN and infinity as None."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,9 +1,8 @@
 """Figure 7: text removed from a photograph of twelve megapixels.
 
-A dictionary of 256 atoms is learned from the undamaged 12×12 colour patches of the picture, two
-epochs, and the patches that the text has damaged are restored with it. How much of the picture is
-taken (a piece out of its middle) follows from the time there is: all of it takes about five
-minutes on two cores.
+A dictionary of 256 atoms is learned from the undamaged 12×12 color patches of the picture in two
+epochs, and the patches damaged by the text are restored with it. The size of the picture (a piece
+cut from its middle) depends on the time limit: all of it takes about five minutes on two cores.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ TITLE = "Figure 7: text removed from a photograph"
 PIXELS_PER_SECOND = 30_000  # learning and restoring
 SIDE = 12
 PER_STEP = 1024  # patches that inpaint learns from at each step
-WIDEST = 800  # pixels of a picture's side in the figure
+WIDEST = 800  # side of a picture in the figure, in pixels
 
 
 def run(study: Study) -> None:
-    """Run it."""
+    """Run the experiment."""
     photo, source = study.data.photo()
     image = piece(photo, 96 * 128 if study.quick else study.seconds * PIXELS_PER_SECOND)
     mask = text_mask(image.shape[:2])
@@ -70,7 +69,7 @@ RED = (200, 20, 30)
 
 
 def restore(image: Array, mask: Array, atoms: int, epochs: int) -> Part:
-    """Learn from what is there, and fill in what is not."""
+    """Learn from the undamaged patches, and fill in the damaged pixels."""
     damaged = image.copy()
     damaged[mask] = 0
     clean = undamaged(mask, SIDE)
@@ -92,14 +91,14 @@ def restore(image: Array, mask: Array, atoms: int, epochs: int) -> Part:
 
 
 def undamaged(mask: Array, side: int) -> int:
-    """The number of square patches without a damaged pixel."""
+    """Return the number of square patches without a damaged pixel."""
     sums = np.pad(mask.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
     inside = sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]
     return int((inside == 0).sum())
 
 
 def piece(photo: Array, pixels: float) -> Array:
-    """A piece out of the middle of about so many pixels, with the proportions of the whole."""
+    """Cut a piece of about this many pixels from the middle, with the proportions of the whole."""
     share = min(1.0, (pixels / (photo.shape[0] * photo.shape[1])) ** 0.5)
     height, width = (max(64, round(share * side)) for side in photo.shape[:2])
     top, left = (photo.shape[0] - height) // 2, (photo.shape[1] - width) // 2
@@ -107,13 +106,13 @@ def piece(photo: Array, pixels: float) -> Array:
 
 
 def psnr(image: Array, other: Array, mask: Array) -> float:
-    """Peak signal to noise ratio in the damaged pixels."""
+    """Return the peak signal-to-noise ratio in the damaged pixels."""
     error = image[mask].astype(np.float64) - other[mask]
     return float(10 * np.log10(255.0**2 / np.mean(error**2)))
 
 
 def figure(image: Array, damaged: Array, restored: Array, mask: Array) -> Any:
-    """Damaged and restored above, zooms with the original below."""
+    """Draw the damaged and the restored picture, with zooms and the original below."""
     from matplotlib.figure import Figure
 
     result = Figure(figsize=(10.0, 7.6), dpi=100, layout="constrained")
@@ -138,7 +137,7 @@ def figure(image: Array, damaged: Array, restored: Array, mask: Array) -> Any:
 
 
 def smaller(picture: Array) -> Array:
-    """Averaged over squares, for display."""
+    """Average over squares of pixels, for display."""
     by = -(-max(picture.shape[:2]) // WIDEST)
     height, width = picture.shape[0] // by, picture.shape[1] // by
     cut = picture[: height * by, : width * by].reshape(height, by, width, by, 3)
@@ -146,7 +145,7 @@ def smaller(picture: Array) -> Array:
 
 
 def busiest(image: Array, side: int) -> tuple[int, int]:
-    """The corner of the square with the most detail, on a coarse grid: the hardest to restore."""
+    """Return the corner of the square with the most detail, which is the hardest to restore."""
     detail = np.abs(np.diff(image.mean(axis=2), axis=0, append=0.0))
     detail[-1] = 0.0
     corners = [

@@ -1,7 +1,7 @@
 """The batch algorithms that the paper compares with in Section 6.2, in NumPy.
 
-Both work on ``½‖X − αD‖² + lam Σ α`` with α ≥ 0 and D ≥ 0, whole matrices at a time; nearly all of
-their time goes into products that BLAS computes, as it did in their authors' Matlab.
+Both minimize ``½‖X − αD‖² + lam Σ α`` over α ≥ 0 and D ≥ 0, with whole matrices. They spend nearly
+all of their time in BLAS products, as did the Matlab code of their authors.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 from benchmarks.peers.common import Array
 
 TINY = 1e-12  # keeps quotients finite
-Watch = Callable[[Array, Array], bool]  # codes and D after an iteration; True ends the run
+Watch = Callable[[Array, Array], bool]  # called with codes and D after each iteration; True stops
 
 
 def lee_seung(X: Array, D: Array, codes: Array, watch: Watch) -> None:
-    """Multiplicative rules of Lee and Seung (2001) for the Euclidean cost; D and codes change.
+    """Run the multiplicative rules of Lee and Seung (2001) for the Euclidean cost, in place.
 
-    Each rule leaves the cost no higher than it was. The scale that D and α can exchange is fixed
-    after each iteration, D's rows having norm 1.
+    No rule increases the cost. After each iteration the rows of D are scaled to norm 1, and the
+    codes accordingly.
     """
     while True:
         codes *= (X @ D.T) / (codes @ (D @ D.T) + TINY)
@@ -33,11 +33,11 @@ def lee_seung(X: Array, D: Array, codes: Array, watch: Watch) -> None:
 
 
 def hoyer(X: Array, D: Array, codes: Array, lam: float, watch: Watch) -> None:
-    """Non-negative sparse coding by Hoyer (2002); D and codes change.
+    """Run non-negative sparse coding by Hoyer (2002), in place.
 
-    The codes follow a multiplicative rule. D follows its gradient, negative entries set to zero
-    and rows scaled to norm 1; the length of the step is halved until the cost does not rise, and
-    grows by a fifth after each success, as in Hoyer's program.
+    The codes follow a multiplicative rule. D takes projected gradient steps: negative entries are
+    set to zero, and rows are scaled to norm 1. The step size is halved until the cost does not
+    rise, and grows by a fifth after each success, as in Hoyer's program.
     """
     step = 1.0
     while True:
@@ -59,6 +59,6 @@ def hoyer(X: Array, D: Array, codes: Array, lam: float, watch: Watch) -> None:
 
 
 def _cost_of_D(D: Array, gram: Array, products: Array) -> float:
-    """The part of the cost that depends on D, the codes fixed."""
-    D = D.astype(np.float64)  # differences of large sums decide
+    """Return the part of the cost that depends on D for fixed codes."""
+    D = D.astype(np.float64)  # float64: small differences of large sums decide
     return 0.5 * float(np.vdot(gram, D @ D.T)) - float(np.vdot(products, D))

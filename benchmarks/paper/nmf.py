@@ -1,10 +1,10 @@
 """Figure 2: non-negative matrix factorization and non-negative sparse coding on D, E and F.
 
-Cost of the data set against the processor's time. Online learning with the paper's settings (η = 512, ρ = 0,
-t₀ = 0) and smalto's `NMF` against the rules of Lee and Seung for NMF and Hoyer's NNSC, and against
-SPAMS and scikit-learn (whose penalties are of another problem than NNSC). All start from the same
-random D ≥ 0 and run on one thread in float32; the time of a method that learns D alone includes
-one coding of all the data. Means of three starts.
+Cost of the data set against processor time. Online learning with the paper's settings (η = 512,
+ρ = 0, t₀ = 0) and smalto's `NMF` are compared with the rules of Lee and Seung for NMF, with
+Hoyer's for NNSC, with SPAMS, and with scikit-learn (for NMF only: its penalties define a problem
+other than NNSC). All start from the same random D ≥ 0 and run on one thread in float32. The time
+of a method that learns only D includes coding all the data once. Means of three starts.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from smalto.learners import Online
 
 TITLE = "Figure 2: NMF and NNSC"
 SPACING = 1.7  # between the times at which a factorization is measured
-FOREVER = 10**6  # epochs: the time ends the runs
+FOREVER = 10**6  # epochs: runs stop by time
 ONLINE, ESTIMATOR = "online, as in the paper", "smalto NMF"
 RULES = {"NMF": "Lee and Seung", "NNSC": "Hoyer"}
 
 
 @dataclass(frozen=True)
 class Size:
-    """How many samples at most, how many atoms, and the share of the time."""
+    """Maximum number of samples, number of atoms, and share of the time."""
 
     n: int
     k: int
@@ -48,7 +48,7 @@ QUICK = {"D": Size(300, 16, 0.5), "F": Size(500, 16, 0.5)}
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A data set, a first dictionary, a penalty and a time."""
+    """A data set, an initial dictionary, a penalty and a time limit."""
 
     X: Array
     D0: Array
@@ -57,7 +57,7 @@ class Task:
     seed: int
 
     def cost(self, codes: Any, D: Array) -> float:
-        """The mean cost of the data set, in float64."""
+        """Return the mean cost of the data set, in float64."""
         total = 0.0
         for first in range(0, len(self.X), 2048):
             part = codes[first : first + 2048].astype(np.float64)
@@ -67,18 +67,18 @@ class Task:
 
 
 class Watch:
-    """Keeps the points of a curve while a method runs, its clock stopped meanwhile."""
+    """Record points of a curve while a method runs, with its clock stopped."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.seconds, self.cost = task, [], []
         self._begin, self._stopped = time.process_time(), 0.0
 
     def now(self) -> float:
-        """Seconds that the method has had."""
+        """Return the seconds that the method has run."""
         return time.process_time() - self._begin - self._stopped
 
     def __call__(self, codes: Any, D: Array) -> bool:
-        """Measure where it is due; whether the time is over."""
+        """Record a point if one is due; return whether the time is over."""
         now = self.now()
         over = now >= self.task.seconds
         if over or not self.seconds or now >= SPACING * self.seconds[-1]:
@@ -90,7 +90,7 @@ class Watch:
 
 
 def run_rules(task: Task) -> Part:
-    """The multiplicative rules: Lee and Seung's without a penalty, Hoyer's with one."""
+    """Run the rules of Lee and Seung if there is no penalty, else those of Hoyer."""
     rng = np.random.default_rng(task.seed)
     D = task.D0.copy()
     codes = rng.random((len(task.X), len(D))).astype(D.dtype) / len(D)
@@ -103,34 +103,47 @@ def run_rules(task: Task) -> Part:
 
 
 def run_online(task: Task) -> Part:
-    """Online learning with the paper's settings."""
+    """Run online learning with the paper's settings."""
 
     def fit(watch: Any) -> None:
         learn(
-            task.X, len(task.D0), Lasso(task.lam, positive=True), L2Ball(positive=True),
-            Online(512, rho=0.0), init=task.D0, max_epochs=FOREVER, callbacks=[watch], n_threads=1,
+            task.X,
+            len(task.D0),
+            Lasso(task.lam, positive=True),
+            L2Ball(positive=True),
+            Online(512, rho=0.0),
+            init=task.D0,
+            max_epochs=FOREVER,
+            callbacks=[watch],
+            n_threads=1,
             random_state=task.seed,
-        )  # fmt: skip
+        )
 
     return watched(task, fit)
 
 
 def run_estimator(task: Task) -> Part:
-    """Smalto's estimator: codes and atoms by turns, all codes kept."""
+    """Run smalto's estimator, which alternates between codes and atoms."""
 
     def fit(watch: Any) -> None:
         NMF(
-            len(task.D0), lam=task.lam, init=task.D0, max_epochs=FOREVER, tol=0.0,
-            callbacks=(watch,), n_threads=1, random_state=task.seed,
-        ).fit(task.X)  # fmt: skip
+            len(task.D0),
+            lam=task.lam,
+            init=task.D0,
+            max_epochs=FOREVER,
+            tol=0.0,
+            callbacks=(watch,),
+            n_threads=1,
+            random_state=task.seed,
+        ).fit(task.X)
 
     return watched(task, fit)
 
 
 def watched(task: Task, fit: Callable[[Any], None]) -> Part:
-    """Learn D until the time is over; each point of the curve has coded all the data once."""
+    """Learn D until the time is over; each point of the curve codes all the data once."""
     kept: list[tuple[float, Array]] = []
-    begin = time.process_time()  # a copy of D now and then is all that watching costs
+    begin = time.process_time()  # recording costs only a copy of D now and then
     last: float | None = None
 
     def watch(state: Any, record: Any) -> bool:
@@ -144,22 +157,30 @@ def watched(task: Task, fit: Callable[[Any], None]) -> Part:
 
     fit(watch)
     if last is None or last < task.seconds:
-        raise KeyboardInterrupt  # nothing else ends it
+        raise KeyboardInterrupt  # it stops by time only
     coder = Lasso(task.lam, positive=True)
     return coded(task, kept, lambda D: encode(task.X, D, coder, n_threads=1))
 
 
 def run_spams(task: Task) -> Part:
-    """What ``spams.nmf`` and ``spams.nnsc`` call, but from the given first dictionary."""
+    """Run what ``spams.nmf`` and ``spams.nnsc`` call, from the given initial dictionary."""
     import spams
 
     X, D0 = np.asfortranarray(task.X.T), np.asfortranarray(task.D0.T)
 
     def fit(steps: int) -> tuple[Any, Array]:
         D = spams.trainDL(
-            X, D=D0.copy(order="F"), lambda1=task.lam, mode=2, posAlpha=True, posD=True,
-            iter=steps, batchsize=512, numThreads=1, verbose=False,
-        )  # fmt: skip
+            X,
+            D=D0.copy(order="F"),
+            lambda1=task.lam,
+            mode=2,
+            posAlpha=True,
+            posD=True,
+            iter=steps,
+            batchsize=512,
+            numThreads=1,
+            verbose=False,
+        )
         codes = spams.lasso(X, D=D, lambda1=task.lam, mode=2, pos=True, numThreads=1)
         return codes.T.tocsr(), np.ascontiguousarray(D.T)
 
@@ -167,7 +188,7 @@ def run_spams(task: Task) -> Part:
 
 
 def run_sklearn(task: Task, solver: str) -> Part:
-    """scikit-learn's NMF."""
+    """Run scikit-learn's NMF."""
     from sklearn.decomposition import non_negative_factorization
     from sklearn.exceptions import ConvergenceWarning
 
@@ -178,16 +199,22 @@ def run_sklearn(task: Task, solver: str) -> Part:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             codes, D, _ = non_negative_factorization(
-                task.X, W=codes0.copy(), H=task.D0.copy(), init="custom", solver=solver, tol=0.0,
-                n_components=len(task.D0), max_iter=iterations,
-            )  # fmt: skip
+                task.X,
+                W=codes0.copy(),
+                H=task.D0.copy(),
+                init="custom",
+                solver=solver,
+                tol=0.0,
+                n_components=len(task.D0),
+                max_iter=iterations,
+            )
         return codes, D
 
     return doubling(task, fit)
 
 
 def doubling(task: Task, fit: Callable[[int], tuple[Any, Array]]) -> Part:
-    """Run a method that cannot be watched once for 1, 2, 4, ... iterations."""
+    """Run a method without callbacks separately for 1, 2, 4, ... iterations."""
     found: Part = {"seconds": [], "cost": []}
     iterations = 1
     while not found["seconds"] or found["seconds"][-1] < 0.6 * task.seconds:
@@ -200,7 +227,7 @@ def doubling(task: Task, fit: Callable[[int], tuple[Any, Array]]) -> Part:
 
 
 def coded(task: Task, kept: list[tuple[float, Array]], code: Callable[[Array], Any]) -> Part:
-    """Add the time of one coding of all the data to each point."""
+    """Add the time of coding all the data once to each point."""
     found: Part = {"seconds": [], "cost": []}
     for seconds, D in kept:
         begin = time.process_time()
@@ -211,7 +238,7 @@ def coded(task: Task, kept: list[tuple[float, Array]], code: Callable[[Array], A
 
 
 def methods(problem: str) -> dict[str, Callable[[Task], Part]]:
-    """What is run."""
+    """Return the methods to run."""
     found: dict[str, Callable[[Task], Part]] = {
         ONLINE: run_online,
         ESTIMATOR: run_estimator,
@@ -226,7 +253,7 @@ def methods(problem: str) -> dict[str, Callable[[Task], Part]]:
 
 
 def run(study: Study) -> None:
-    """Run it."""
+    """Run the experiment."""
     sizes = QUICK if study.quick else FULL
     starts = 1 if study.quick else 3
     figure, axes = new_figure(len(sizes), 2)
@@ -248,14 +275,30 @@ def run(study: Study) -> None:
             }
             rule = curves[RULES[problem]]
             for label, curve in curves.items():
-                rows.append([problem, name, label, f"{curve.seconds[0]:.2f}",
-                             f"{curve.cost[0]:.5f}", f"{curve.seconds[-1]:.1f}",
-                             f"{curve.cost[-1]:.5f}",
-                             _ratio(curve, rule)])  # fmt: skip
+                rows.append(
+                    [
+                        problem,
+                        name,
+                        label,
+                        f"{curve.seconds[0]:.2f}",
+                        f"{curve.cost[0]:.5f}",
+                        f"{curve.seconds[-1]:.1f}",
+                        f"{curve.cost[-1]:.5f}",
+                        _ratio(curve, rule),
+                    ]
+                )
             verdicts.append(judge(problem, name, curves))
         line[0].legend(fontsize=6, frameon=False)
-    header = ["", "set", "method", "first s", "cost", "last s", "cost",
-              "times sooner at the rule's last cost"]  # fmt: skip
+    header = [
+        "",
+        "set",
+        "method",
+        "first s",
+        "cost",
+        "last s",
+        "cost",
+        "times sooner at the rule's last cost",
+    ]
     note = (
         f"processor seconds, one thread, float32, mean of {starts} starts from the same random D ≥ 0; F has "
         f"{sizes['F'].n:,} patches"
@@ -265,7 +308,7 @@ def run(study: Study) -> None:
 
 
 def data_set(study: Study, problem: str, name: str, size: Size, starts: int) -> dict[str, Curve]:
-    """The mean curve of each method."""
+    """Return the mean curve of each method."""
     chosen = methods(problem)
     seconds = float(f"{0.6 * study.seconds * size.share / starts / 9:.2g}")
     X: Array | None = None
@@ -273,8 +316,15 @@ def data_set(study: Study, problem: str, name: str, size: Size, starts: int) -> 
     for label, method in chosen.items():
         runs = []
         for start in range(starts):
-            settings = {"problem": problem, "set": name, "n": size.n, "k": size.k,
-                        "method": label, "start": start, "seconds": seconds}  # fmt: skip
+            settings = {
+                "problem": problem,
+                "set": name,
+                "n": size.n,
+                "k": size.k,
+                "method": label,
+                "start": start,
+                "seconds": seconds,
+            }
 
             def compute(method: Any = method, start: int = start) -> Part:
                 nonlocal X
@@ -283,7 +333,7 @@ def data_set(study: Study, problem: str, name: str, size: Size, starts: int) -> 
                 D0 = random_dictionary(size.k, X.shape[1], start)
                 lam = 0.0 if problem == "NMF" else 1.0 / np.sqrt(X.shape[1])
                 with blas_threads(1):
-                    method(Task(X[:64], D0, lam, 0.0, start))  # kernels are compiled
+                    method(Task(X[:64], D0, lam, 0.0, start))  # compile the kernels
                     return method(Task(X, D0, lam, seconds, start))
 
             part = study.part("nmf", settings, compute)
@@ -294,7 +344,7 @@ def data_set(study: Study, problem: str, name: str, size: Size, starts: int) -> 
 
 
 def random_dictionary(k: int, m: int, seed: int) -> Array:
-    """Non-negative random atoms of norm 1."""
+    """Return non-negative random atoms of norm 1."""
     D = np.random.default_rng(1000 + seed).random((k, m), dtype=np.float32)
     return D / np.linalg.norm(D, axis=1, keepdims=True)
 
@@ -305,7 +355,7 @@ def _ratio(curve: Curve, rule: Curve) -> str | None:
 
 
 def judge(problem: str, name: str, curves: dict[str, Curve]) -> Verdict:
-    """Whether the online method is well ahead of the rules."""
+    """Check that the online method is well ahead of the rules."""
     rule = curves[RULES[problem]]
     target = float(rule.cost[-1])
     when = {label: curves[label].seconds_to(target) for label in (ONLINE, ESTIMATOR)}

@@ -1,8 +1,8 @@
 """Figure 1, left: online against batch learning on the settings A, B and C.
 
 Online learning draws from the whole training set; batch learning runs on 10⁴, 10⁵ and all of the
-patches. OL1, OL2 and OL3 are the paper's settings of t₀ and ρ. One thread, float32, the mean of
-three first dictionaries.
+patches. OL1, OL2 and OL3 are the paper's settings of t₀ and ρ. One thread, float32, the mean over
+three initial dictionaries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STARTS = 3
 
 @dataclass(frozen=True)
 class Size:
-    """How large a setting is run, and its share of the time."""
+    """Size of a setting, and its share of the time."""
 
     n: int
     n_test: int
@@ -50,18 +50,18 @@ QUICK = {"A": Size(4_096, 200, (1_024,), 1.0)}
 
 
 def sizes(study: Study) -> dict[str, Size]:
-    """The settings and their sizes."""
+    """Return the settings and their sizes."""
     return QUICK if study.quick else FULL
 
 
 def seconds_per_curve(study: Study, name: str) -> float:
-    """Training time of one curve; about as much goes into measuring it."""
+    """Return the training time of one curve; measuring it takes about as long."""
     curves = STARTS * (len(ONLINE) + 1 + len(FULL["A"].subsets))
     return float(f"{0.7 * study.seconds * sizes(study)[name].share / curves:.2g}")
 
 
 def run(study: Study) -> None:
-    """Run it."""
+    """Run the experiment."""
     starts = 1 if study.quick else STARTS
     figure, axes = new_figure(len(sizes(study)))
     rows, verdicts, results = [], [], {}
@@ -78,8 +78,12 @@ def run(study: Study) -> None:
         draw(ax, means, f"{name}, {size.n:,} patches", STYLES)
         results[name] = {"n": size.n, "n_test": size.n_test, "curves": records(runs)}
         for label, curve in means.items():
-            marks = [curve.at(t) if t <= curve.seconds[-1] * 1.05 and t >= curve.seconds[0] * 0.95
-                     else None for t in _marks(seconds)]  # fmt: skip
+            marks = [
+                curve.at(t)
+                if t <= curve.seconds[-1] * 1.05 and t >= curve.seconds[0] * 0.95
+                else None
+                for t in _marks(seconds)
+            ]
             rows.append([name, label, *(None if v is None else f"{v:.4f}" for v in marks)])
         verdicts.append(against_batch(name, means))
         verdicts.append(alike(name, means))
@@ -99,9 +103,7 @@ def run(study: Study) -> None:
     notes = [
         f"training time of a curve (processor): {times}; one thread, float32, mean of {starts} starts"
     ]
-    study.finish(
-        TITLE, figure, ["set", "method", *marks], rows, verdicts, results, notes
-    )  # fmt: skip
+    study.finish(TITLE, figure, ["set", "method", *marks], rows, verdicts, results, notes)
 
 
 SHARES = (0.02, 0.1, 0.3, 1.0)
@@ -111,13 +113,17 @@ STYLES = {
     "OL3": {"color": "C1", "linestyle": ":"},
     DEFAULT_NAME: {"color": "k"},
     **{
-        f"batch, {n:,}": {"color": colour, "marker": marker, "markersize": 3}
-        for n, colour, marker in (
-            (1_024, "C3", "s"), (4_096, "C4", "^"), (10_000, "C3", "s"), (100_000, "C5", "o"),
-            (200_000, "C4", "^"), (1_000_000, "C4", "^"),
+        f"batch, {n:,}": {"color": color, "marker": marker, "markersize": 3}
+        for n, color, marker in (
+            (1_024, "C3", "s"),
+            (4_096, "C4", "^"),
+            (10_000, "C3", "s"),
+            (100_000, "C5", "o"),
+            (200_000, "C4", "^"),
+            (1_000_000, "C4", "^"),
         )
     },
-}  # fmt: skip
+}
 
 
 def _marks(seconds: float) -> list[float]:
@@ -125,7 +131,7 @@ def _marks(seconds: float) -> list[float]:
 
 
 def against_batch(name: str, means: dict[str, Curve]) -> Verdict:
-    """Whether the online curves are below every batch curve, wherever both are."""
+    """Check that the online curves are below every batch curve, wherever both are defined."""
     batches = {label: curve for label, curve in means.items() if label.startswith("batch")}
     below, points, gains = {"OL1": 0, DEFAULT_NAME: 0}, 0, []
     for curve in batches.values():
@@ -148,7 +154,7 @@ def against_batch(name: str, means: dict[str, Curve]) -> Verdict:
 
 
 def alike(name: str, means: dict[str, Curve]) -> Verdict:
-    """Whether OL1, OL2 and OL3 can be told apart."""
+    """Check that OL1, OL2 and OL3 are hard to distinguish."""
     three = [means[label] for label in ("OL1", "OL2", "OL3")]
     first = max(curve.seconds[0] for curve in three)
     last = min(curve.seconds[-1] for curve in three)

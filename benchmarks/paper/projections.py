@@ -1,8 +1,8 @@
-"""Appendix B: what the projections cost, against the length m and the number of pieces s.
+"""Appendix B: the cost of projections against the length m and the number of pieces s.
 
 The elastic-net ball (Algorithm 3, O(m) expected) for m up to 10⁷; the fused-lasso ball by the
-paper's homotopy (O(ms)) and by merging from below (O(m log m)), against m, and against s at one m.
-One thread, float64, the least of several times of the processor.
+paper's homotopy (O(ms)) and by merging from below (O(m log m)), against m, and against s for one
+m. One thread, float64, the shortest of several processor times.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GAMMAS = (0.1, 1.0)
 
 
 def run(study: Study) -> None:
-    """Run it."""
+    """Run the experiment."""
     if study.quick:
         lengths, fused_lengths, at, levels = (10**4, 10**5), (10**2, 10**3), 10**3, (1.0, 0.1, 0.01)
     else:
@@ -40,20 +40,27 @@ def run(study: Study) -> None:
         long = [(m, t) for m, t in zip(lengths, times, strict=True) if m >= 10**4]
         exponents[f"elastic {gamma:g}"] = slope(*zip(*long, strict=True))
         axes[0][0].loglog(lengths, times, "o-", label=f"γ = {gamma:g}")
-        rows += [["elastic net", f"γ = {gamma:g}", m, None, t * 1e6]
-                 for m, t in zip(lengths, times, strict=True)]  # fmt: skip
-    axes[0][0].loglog(lengths, [times[-1] * m / lengths[-1] for m in lengths], "--", color="0.6",
-                      label="∝ m")  # fmt: skip
+        rows += [
+            ["elastic net", f"γ = {gamma:g}", m, None, t * 1e6]
+            for m, t in zip(lengths, times, strict=True)
+        ]
+    axes[0][0].loglog(
+        lengths, [times[-1] * m / lengths[-1] for m in lengths], "--", color="0.6", label="∝ m"
+    )
     axes[0][0].set_title("elastic-net ball against m", fontsize=9)
     for method in ("homotopy", "merge", "auto"):
         times = by_m[method]
         exponents[f"fused {method}"] = slope(fused_lengths, times)
         axes[0][1].loglog(fused_lengths, times, "o-", label=method)
-        rows += [["fused lasso", method, m, s, t * 1e6]
-                 for m, s, t in zip(fused_lengths, by_m["pieces"], times, strict=True)]  # fmt: skip
+        rows += [
+            ["fused lasso", method, m, s, t * 1e6]
+            for m, s, t in zip(fused_lengths, by_m["pieces"], times, strict=True)
+        ]
         axes[0][2].loglog(by_s["pieces"], by_s[method], "o-", label=method)
-        rows += [["fused lasso", method, at, s, t * 1e6]
-                 for s, t in zip(by_s["pieces"], by_s[method], strict=True)]  # fmt: skip
+        rows += [
+            ["fused lasso", method, at, s, t * 1e6]
+            for s, t in zip(by_s["pieces"], by_s[method], strict=True)
+        ]
     axes[0][1].set_title("fused-lasso ball against m", fontsize=9)
     axes[0][2].set_title(f"fused-lasso ball against s, m = {at:,}", fontsize=9)
     for ax, label in zip(axes[0], ("m", "m", "pieces s of the result"), strict=True):
@@ -62,8 +69,15 @@ def run(study: Study) -> None:
         ax.grid(visible=True, color="0.92")
         ax.legend(fontsize=7, frameon=False)
     verdicts = judge(exponents, by_s, at)
-    results = {"elastic": elastic, "fused": by_m, "pieces": by_s, "exponents": exponents,
-               "lengths": lengths, "fused_lengths": fused_lengths, "at": at}  # fmt: skip
+    results = {
+        "elastic": elastic,
+        "fused": by_m,
+        "pieces": by_s,
+        "exponents": exponents,
+        "lengths": lengths,
+        "fused_lengths": fused_lengths,
+        "at": at,
+    }
     header = ["set", "how", "m", "pieces s", "µs"]
     note = (
         "standard normal vectors (elastic net), 20 noisy steps (fused lasso); one thread, float64"
@@ -73,7 +87,7 @@ def run(study: Study) -> None:
 
 
 def elastic_net(lengths: tuple[int, ...]) -> Part:
-    """Seconds for one vector of each length."""
+    """Return the seconds for one vector of each length."""
     rng = np.random.default_rng(0)
     found: Part = {}
     for gamma in GAMMAS:
@@ -86,14 +100,14 @@ def elastic_net(lengths: tuple[int, ...]) -> Part:
 
 
 def stairs(m: int, steps: int = 20) -> Array:
-    """A noisy step function."""
+    """Return a noisy step function."""
     rng = np.random.default_rng(m)
     levels = 3.0 * rng.standard_normal(min(steps, m))
     return levels[np.arange(m) * len(levels) // m] + 0.3 * rng.standard_normal(m)
 
 
 def fused_by_length(lengths: tuple[int, ...]) -> Part:
-    """Seconds on noisy steps of each length, by each road."""
+    """Return the seconds on noisy steps of each length, for each method."""
     found: Part = {"pieces": []}
     for m in lengths:
         v = stairs(m)
@@ -107,8 +121,8 @@ def fused_by_length(lengths: tuple[int, ...]) -> Part:
 
 
 def fused_by_pieces(m: int, levels: tuple[float, ...]) -> Part:
-    """Seconds at one length, with ever less weight on the jumps: more and more pieces."""
-    v = stairs(m) / np.sqrt(2.0 * m)  # outside of all the balls
+    """Return the seconds at one length, for smaller and smaller weights of the jumps."""
+    v = stairs(m) / np.sqrt(2.0 * m)  # outside all the balls
     found: Part = {"pieces": [], "gamma2": []}
     for gamma2 in levels:
         count = pieces(project_fused_lasso_ball(v, 0.0, gamma2))
@@ -125,12 +139,12 @@ def fused_by_pieces(m: int, levels: tuple[float, ...]) -> Part:
 
 
 def pieces(u: Array) -> int:
-    """The number of constant pieces."""
+    """Return the number of constant pieces."""
     return 1 + int(np.count_nonzero(np.diff(u)))
 
 
 def least(call: Callable[[], Any], seconds: float = 0.5, runs: int = 15) -> float:
-    """The least processor time of a call, after one that is not counted."""
+    """Return the shortest processor time of a call, after one warm-up."""
     call()
     times: list[float] = []
     while len(times) < runs and sum(times) < seconds:
@@ -141,12 +155,12 @@ def least(call: Callable[[], Any], seconds: float = 0.5, runs: int = 15) -> floa
 
 
 def slope(sizes: Any, times: Any) -> float:
-    """The exponent of growth."""
+    """Return the exponent of growth."""
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
 def judge(exponents: dict[str, float], by_s: Part, at: int) -> list[Verdict]:
-    """What the appendix promises."""
+    """Check the complexities stated in the appendix."""
     s, homotopy = np.array(by_s["pieces"], dtype=float), np.array(by_s["homotopy"])
     growth = slope(s[s >= 3], homotopy[s >= 3]) if (s >= 3).sum() > 1 else float("nan")
     merge = by_s["merge"]

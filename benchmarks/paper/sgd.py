@@ -1,8 +1,8 @@
 """Figure 1, right: online learning against stochastic gradient descent on A, B and C.
 
 SG1, SG2 and SG3 are the paper's learning rates a/(ηt + b). A second row of panels shows how the
-cost after a short run depends on a and b, also with b = 0, and what the paper says of it in words.
-One thread, float32, η = 512, the mean of three first dictionaries.
+cost after a short run depends on a and b, also with b = 0, which the paper describes in words.
+One thread, float32, η = 512, the mean over three initial dictionaries.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ STYLES: dict[str, dict[str, Any]] = {
     "SG3": {"color": "C4", "linestyle": "-."},
 }
 GRID = tuple(100_000 * 2.0**i for i in (-6, -3, -1, 1, 3))
-EQUAL = 0.005  # of the cost: what counts as the same
+EQUAL = 0.005  # of the cost: differences up to this count as equal
 
 
 def run(study: Study) -> None:
-    """Run it."""
+    """Run the experiment."""
     starts = 1 if study.quick else STARTS
     figure, axes = new_figure(len(sizes(study)) + 1)
     rows, verdicts, results = [], [], {}
@@ -77,11 +77,11 @@ def run(study: Study) -> None:
 
 
 def tuning(study: Study) -> dict[str, Any]:
-    """The cost on A after one pass over some patches, for many a and b."""
+    """Return the cost on A after one pass over some patches, for many a and b."""
     n = 2_048 if study.quick else 200_000
     values = GRID[1::2] if study.quick else GRID
     bench = Bench(study, "A", n, 200 if study.quick else 2_000)
-    limit = 1e3  # of seconds: the epoch ends sooner
+    limit = 1e3  # seconds: the epoch ends sooner
     costs = {
         (a, b): float(bench.curve(SGD(a, b), seconds=limit, epochs=1).cost[-1])
         for a in values
@@ -89,19 +89,29 @@ def tuning(study: Study) -> dict[str, Any]:
     }
     online = float(bench.curve(DEFAULT, seconds=limit, epochs=1).cost[-1])
     return {
-        "n": n, "a": list(values), "b": [0.0, *values], "online": online,
+        "n": n,
+        "a": list(values),
+        "b": [0.0, *values],
+        "online": online,
         "cost": [[costs[a, b] for b in (0.0, *values)] for a in values],
-    }  # fmt: skip
+    }
 
 
 def draw_grid(ax: Any, grid: dict[str, Any]) -> None:
-    """How much more each rate costs than online learning, in per cent."""
+    """Draw how much higher the cost of each rate is than that of online learning, in percent."""
     excess = 100.0 * (np.array(grid["cost"]) / grid["online"] - 1.0)
     image = ax.imshow(np.clip(excess, 0, 10), cmap="YlOrRd", vmin=0, vmax=10)
     for i, line in enumerate(excess):
         for j, value in enumerate(line):
-            ax.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=7,
-                    color="w" if value > 6 else "k")  # fmt: skip
+            ax.text(
+                j,
+                i,
+                f"{value:.1f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="w" if value > 6 else "k",
+            )
     ax.set_xticks(range(len(grid["b"])), [f"{b / 1000:g}k" for b in grid["b"]], fontsize=7)
     ax.set_yticks(range(len(grid["a"])), [f"{a / 1000:g}k" for a in grid["a"]], fontsize=7)
     ax.set_xlabel("b", fontsize=8)
@@ -111,7 +121,7 @@ def draw_grid(ax: Any, grid: dict[str, Any]) -> None:
 
 
 def tuned(name: str, means: dict[str, Curve]) -> Verdict:
-    """Whether the tuned rate ends where online learning does."""
+    """Check that the tuned rate ends where online learning does."""
     sg1 = float(means["SG1"].cost[-1])
     gaps = {label: 100 * (sg1 / means[label].cost[-1] - 1) for label in ("OL1", DEFAULT_NAME)}
     return Verdict(
@@ -122,7 +132,7 @@ def tuned(name: str, means: dict[str, Curve]) -> Verdict:
 
 
 def early(name: str, means: dict[str, Curve]) -> Verdict:
-    """Whether a larger a is worse at first and good in the end."""
+    """Check that a larger a is worse at first and good in the end."""
     last = float(means["SG1"].seconds[-1])
     first = max(means["SG1"].seconds[0], means["SG2"].seconds[0], 0.02 * last)
     early, late = (float(means["SG2"].at(t) / means["SG1"].at(t) - 1) for t in (first, last))
@@ -136,7 +146,7 @@ def early(name: str, means: dict[str, Curve]) -> Verdict:
 
 
 def not_tuned(grid: dict[str, Any]) -> list[Verdict]:
-    """Whether few rates are as good as online learning, and none of those without b."""
+    """Check that few rates are as good as online learning, and none of those with b = 0."""
     excess = np.array(grid["cost"]) / grid["online"] - 1.0
     good = int((excess < EQUAL).sum())
     without = excess[:, 0]

@@ -1,1 +1,1 @@
-"""smalto beside the libraries that solve the same problems, on one machine, in one process."""
+"""Comparisons of smalto with other libraries that solve the same problems, in one process."""

@@ -1,12 +1,12 @@
-"""The other sparse coding problems: a radius, an error bound, nonzeros, ridge, missing entries.
+"""Sparse coding other than the lasso: radius, error bound, nonzeros, ridge, missing entries.
 
 smalto's ``encode`` with ``L1Ball``, ``ErrorBound``, ``OMP`` and ``Ridge`` against SPAMS's ``lasso``
 (modes 0 and 1) and ``omp``, scikit-learn's ``orthogonal_mp_gram`` and ``Ridge``, and NumPy, on
 held-out patches over dictionaries that smalto has learned from other patches; and with 30 % and
 80 % of the entries missing against SPAMS's ``ompMask`` and ``lassoMask``. The radius and the error
-bound are the means of what the lasso gives at the paper's lam. Codes are judged in float64, on
-the known entries, by what their problem minimises (``‖x − αD‖²``, ``‖α‖₁`` under ErrorBound, fit
-plus penalty for the lasso and ridge) and by how far they break its constraint.
+bound are means over the lasso's codes at the paper's lam. Codes are compared in float64, on the
+known entries, by the objective of their problem (``‖x − αD‖²``, ``‖α‖₁`` under ErrorBound, fit
+plus penalty for the lasso and ridge) and by how far they violate its constraint.
 
 Run it with ``python -m benchmarks.peers.coders``.
 """
@@ -45,7 +45,7 @@ MISSING = (0.3, 0.8)  # shares of the entries
 
 
 class Task(NamedTuple):
-    """A problem, smalto's coder for it, and the peers' calls on so many signals."""
+    """A problem, smalto's coder for it, and the peers' calls, each with a number of signals."""
 
     name: str
     coder: Coder
@@ -54,7 +54,7 @@ class Task(NamedTuple):
 
 
 def tasks(problem: Problem, X: Array, D: Array, threads: int, few: int) -> list[Task]:
-    """All problems, with whichever peers are installed."""
+    """Return all problems, with the peers that are installed."""
     lam = problem.lam
     codes = encode(X, D, Lasso(lam), n_threads=threads)
     radius = float(abs(codes).sum(axis=1).mean())
@@ -69,7 +69,7 @@ def tasks(problem: Problem, X: Array, D: Array, threads: int, few: int) -> list[
     ]
     for share in MISSING:
         first = np.tile(np.arange(X.shape[1]) < round(share * X.shape[1]), (len(X), 1))
-        missing = np.random.default_rng(0).permuted(first, axis=1)  # as many in each signal
+        missing = np.random.default_rng(0).permuted(first, axis=1)  # the same number in each signal
         found += [
             Task(f"nonzeros, {share:.0%} missing", OMP(nonzeros), [], missing),
             Task(f"lasso, {share:.0%} missing", Lasso(lam), [], missing),
@@ -83,7 +83,7 @@ def tasks(problem: Problem, X: Array, D: Array, threads: int, few: int) -> list[
 
 
 def by_numpy(X: Array, D: Array, lam: float) -> list[tuple[str, int, Callable[[], Any]]]:
-    """Ridge regression with NumPy, and with scikit-learn if it is installed."""
+    """Return ridge regression with NumPy, and with scikit-learn if it is installed."""
 
     def solve() -> Any:
         return np.linalg.solve(D @ D.T + lam * np.eye(len(D), dtype=D.dtype), D @ X.T).T
@@ -102,32 +102,70 @@ def by_numpy(X: Array, D: Array, lam: float) -> list[tuple[str, int, Callable[[]
 def by_spams(
     task: Task, X: Array, D: Array, lam: float, threads: int
 ) -> list[tuple[str, int, Callable[[], Any]]]:
-    """SPAMS on one of the problems, if it has it."""
+    """Return SPAMS's call for one of the problems, if it has one."""
     import spams
 
     columns, atoms = np.asfortranarray(X.T), np.asfortranarray(D.T)
     coder, most = task.coder, min(D.shape)
     if task.missing is not None:
-        known = np.asfortranarray(~task.missing.T)  # True is known there
+        known = np.asfortranarray(~task.missing.T)  # True means known in SPAMS
         if isinstance(coder, OMP):
-            return [("SPAMS ompMask", len(X), lambda: spams.ompMask(
-                columns, atoms, known, L=coder.nonzeros, eps=0.0, numThreads=threads).T)]  # fmt: skip
-        larger = lam / float(known.mean())  # it multiplies lambda1 by the share that is known
-        return [("SPAMS lassoMask", len(X), lambda: spams.lassoMask(
-            columns, atoms, known, lambda1=larger, lambda2=0.0, mode=2, numThreads=threads).T)]  # fmt: skip
+            return [
+                (
+                    "SPAMS ompMask",
+                    len(X),
+                    lambda: (
+                        spams.ompMask(
+                            columns, atoms, known, L=coder.max_nonzeros, eps=0.0, numThreads=threads
+                        ).T
+                    ),
+                )
+            ]
+        larger = lam / float(known.mean())  # SPAMS multiplies lambda1 by the share of known entries
+        return [
+            (
+                "SPAMS lassoMask",
+                len(X),
+                lambda: (
+                    spams.lassoMask(
+                        columns,
+                        atoms,
+                        known,
+                        lambda1=larger,
+                        lambda2=0.0,
+                        mode=2,
+                        numThreads=threads,
+                    ).T
+                ),
+            )
+        ]
     if isinstance(coder, OMP):
-        limit, eps = coder.nonzeros or most, coder.eps or 0.0
-        return [("SPAMS omp", len(X), lambda: spams.omp(
-            columns, D=atoms, L=limit, eps=eps, numThreads=threads).T)]  # fmt: skip
+        limit, eps = coder.max_nonzeros or most, coder.eps or 0.0
+        return [
+            (
+                "SPAMS omp",
+                len(X),
+                lambda: spams.omp(columns, D=atoms, L=limit, eps=eps, numThreads=threads).T,
+            )
+        ]
     if isinstance(coder, (L1Ball, ErrorBound)):
         mode, bound = (0, coder.radius) if isinstance(coder, L1Ball) else (1, coder.eps)
-        return [(f"SPAMS lasso, mode {mode}", len(X), lambda: spams.lasso(
-            columns, D=atoms, lambda1=bound, lambda2=0.0, mode=mode, numThreads=threads).T)]  # fmt: skip
+        return [
+            (
+                f"SPAMS lasso, mode {mode}",
+                len(X),
+                lambda: (
+                    spams.lasso(
+                        columns, D=atoms, lambda1=bound, lambda2=0.0, mode=mode, numThreads=threads
+                    ).T
+                ),
+            )
+        ]
     return []
 
 
 def by_sklearn(X: Array, D: Array, nonzeros: int) -> tuple[str, int, Callable[[], Any]]:
-    """Orthogonal matching pursuit with scikit-learn."""
+    """Return orthogonal matching pursuit with scikit-learn."""
     from sklearn.linear_model import orthogonal_mp_gram
 
     def call() -> Any:
@@ -139,7 +177,7 @@ def by_sklearn(X: Array, D: Array, nonzeros: int) -> tuple[str, int, Callable[[]
 
 
 def judge(task: Task, X: Array, D: Array, codes: Any) -> tuple[Array, float]:
-    """What each signal's code costs, and the largest relative excess over the bound."""
+    """Return the objective of each signal, and the largest relative excess over the bound."""
     X, D, codes = X.astype(np.float64), D.astype(np.float64), codes.astype(np.float64)
     left = X - codes @ D
     if task.missing is not None:
@@ -162,7 +200,7 @@ def judge(task: Task, X: Array, D: Array, codes: Any) -> tuple[Array, float]:
 def run(
     problem: Problem, D: Array, threads: int, options: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """All methods with so many threads; their repeats take turns."""
+    """Run all methods with this many threads, alternating between their repeats."""
     X = problem.test
     entries = []
     for task in tasks(problem, X, D, threads, options.sklearn_signals):
@@ -171,7 +209,7 @@ def run(
             return encode(X, D, task.coder, mask=task.missing, n_threads=threads)
 
         few = None if task.missing is None else task.missing[:256]
-        encode(X[:256], D, task.coder, mask=few, n_threads=threads)  # kernels are compiled
+        encode(X[:256], D, task.coder, mask=few, n_threads=threads)  # compile the kernels
         calls = [(SMALTO, len(X), ours), *task.peers]
         seconds: dict[str, list[float]] = {name: [] for name, *_ in calls}
         codes: dict[str, Any] = {}
@@ -186,21 +224,23 @@ def run(
         for name, count, _ in calls:
             each, excess = judge(task, X[:count], D, sparse.csr_array(codes[name]))
             best = each if name == SMALTO else best
-            entries.append({
-                "setting": problem.name,
-                "dtype": problem.dtype,
-                "threads": threads,
-                "problem": task.name,
-                "method": name,
-                "signals": count,
-                "microseconds": 1e6 * min(seconds[name]) / count,
-                "ratio": min(seconds[name]) / count / fastest,
-                "nonzeros": np.count_nonzero(sparse.csr_array(codes[name]).data) / count,
-                "objective": float(each.mean()),
-                # the objective of the same signals with smalto's codes, relative
-                "excess": float((each - best[:count]).mean() / best[:count].mean()),
-                "broken": excess,
-            })  # fmt: skip
+            entries.append(
+                {
+                    "setting": problem.name,
+                    "dtype": problem.dtype,
+                    "threads": threads,
+                    "problem": task.name,
+                    "method": name,
+                    "signals": count,
+                    "microseconds": 1e6 * min(seconds[name]) / count,
+                    "ratio": min(seconds[name]) / count / fastest,
+                    "nonzeros": np.count_nonzero(sparse.csr_array(codes[name]).data) / count,
+                    "objective": float(each.mean()),
+                    # relative to the objective of the same signals with smalto's codes
+                    "excess": float((each - best[:count]).mean() / best[:count].mean()),
+                    "broken": excess,
+                }
+            )
     return entries
 
 
@@ -209,19 +249,36 @@ def show(problem: Problem, entries: list[dict[str, Any]]) -> None:
     print(problem.title())
     rows = [
         [
-            str(e["threads"]), e["dtype"], e["problem"], e["method"], f"{e['signals']:,}",
-            f"{e['microseconds']:.1f}", f"{e['ratio']:.2f}", f"{e['nonzeros']:.2f}",
-            f"{e['objective']:.7f}", f"{e['excess']:.1e}", f"{e['broken']:.1e}",
+            str(e["threads"]),
+            e["dtype"],
+            e["problem"],
+            e["method"],
+            f"{e['signals']:,}",
+            f"{e['microseconds']:.1f}",
+            f"{e['ratio']:.2f}",
+            f"{e['nonzeros']:.2f}",
+            f"{e['objective']:.7f}",
+            f"{e['excess']:.1e}",
+            f"{e['broken']:.1e}",
         ]
         for e in entries
-    ]  # fmt: skip
+    ]
     table(
         [
-            "threads", "dtype", "problem", "method", "signals", "us/signal", "x smalto",
-            "nonzeros", "objective", "rel. excess", "over bound",
+            "threads",
+            "dtype",
+            "problem",
+            "method",
+            "signals",
+            "us/signal",
+            "x smalto",
+            "nonzeros",
+            "objective",
+            "rel. excess",
+            "over bound",
         ],
         rows,
-    )  # fmt: skip
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -230,8 +287,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "Radius, error bound, nonzeros, ridge, missing entries.", n=100_000, repeats=5
     )
     add = arguments_of.add_argument
-    add("--signals", type=int, default=10_000, help="how many signals to code")
-    add("--sklearn-signals", type=int, default=400, help="of these, how many with scikit-learn")
+    add("--signals", type=int, default=10_000, help="number of signals to code")
+    add(
+        "--sklearn-signals", type=int, default=400, help="number of these to code with scikit-learn"
+    )
     options = arguments_of.parse_args(arguments)
     if options.quick:
         options.settings, options.threads = ["A"], [1, 2]
@@ -241,9 +300,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     everything: list[dict[str, Any]] = []
     for name in options.settings:
         base = load(name, options.n, options.signals, quick=options.quick)
-        learned = learn(
-            base.train, len(base.D0), Lasso(base.lam), init=base.D0, random_state=0
-        ).D  # fmt: skip
+        learned = learn(base.train, len(base.D0), Lasso(base.lam), init=base.D0, random_state=0).D
         entries: list[dict[str, Any]] = []
         for dtype in options.dtypes:
             problem = base.as_dtype(dtype)

@@ -1,9 +1,9 @@
-"""Sparse coding alone: signals over learned dictionaries.
+"""Sparse coding of signals over learned dictionaries.
 
 smalto's ``encode``, SPAMS's ``lasso`` and scikit-learn's ``sparse_encode`` solve
 ``min_α ½‖x − αD‖² + lam ‖α‖₁`` for the same held-out patches, over dictionaries that smalto has
-learned from other patches. Codes are judged in float64: their cost, and by how much they miss the
-conditions of the minimum,
+learned from other patches. Codes are compared in float64, by their cost and by their largest
+violation of the optimality conditions,
 ``|dᵀ(x − αD) − lam sign(α)|`` at nonzeros and ``max(0, |dᵀ(x − αD)| − lam)`` elsewhere.
 
 Run it with ``python -m benchmarks.peers.coding``.
@@ -40,7 +40,7 @@ SMALTO, SPAMS = "smalto encode", "SPAMS lasso"
 
 
 def violation(X: Array, D: Array, codes: Any, lam: float) -> float:
-    """By how much codes miss optimality, at worst, relative to lam; in float64."""
+    """Return the largest violation of optimality relative to lam, in float64."""
     D = D.astype(np.float64)
     worst = 0.0
     for begin in range(0, len(X), 1000):
@@ -58,7 +58,7 @@ def violation(X: Array, D: Array, codes: Any, lam: float) -> float:
 def methods(
     X: Array, D: Array, lam: float, threads: int, few: int
 ) -> list[tuple[str, int, int, Callable[[], Any]]]:
-    """Name, number of signals, whether it is repeated, and the call, for each method."""
+    """Return for each method its name, number of signals, whether it is repeated, and its call."""
     found: list[tuple[str, int, int, Callable[[], Any]]] = [
         (SMALTO, len(X), True, lambda: encode(X, D, Lasso(lam), n_threads=threads))
     ]
@@ -90,10 +90,10 @@ def methods(
 def run(
     problem: Problem, D: Array, threads: int, options: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """All methods with so many threads; their repeats take turns."""
+    """Run all methods with this many threads, alternating between their repeats."""
     X, lam = problem.test, problem.lam
     table_of = methods(X, D, lam, threads, options.sklearn_signals)
-    encode(X[:256], D, Lasso(lam), n_threads=threads)  # kernels are compiled, threads started
+    encode(X[:256], D, Lasso(lam), n_threads=threads)  # compile the kernels and start the threads
     seconds: dict[str, list[float]] = {name: [] for name, *_ in table_of}
     codes: dict[str, Any] = {}
     with blas_threads(threads):
@@ -109,24 +109,26 @@ def run(
         each = costs(X[:count], D, code, lam)
         if name == SMALTO:
             ours = each
-        entries.append({
-            "setting": problem.name,
-            "dtype": problem.dtype,
-            "threads": threads,
-            "method": name,
-            "signals": count,
-            "microseconds": 1e6 * min(seconds[name]) / count,
-            "nonzeros": code.nnz / count,
-            "cost": float(each.mean()),
-            # the cost of the same signals with smalto's codes, relative
-            "excess": float((each - ours[:count]).mean() / ours[:count].mean()),
-            "violation": violation(X[:count], D, code, lam),
-        })  # fmt: skip
+        entries.append(
+            {
+                "setting": problem.name,
+                "dtype": problem.dtype,
+                "threads": threads,
+                "method": name,
+                "signals": count,
+                "microseconds": 1e6 * min(seconds[name]) / count,
+                "nonzeros": code.nnz / count,
+                "cost": float(each.mean()),
+                # relative to the cost of the same signals with smalto's codes
+                "excess": float((each - ours[:count]).mean() / ours[:count].mean()),
+                "violation": violation(X[:count], D, code, lam),
+            }
+        )
     return entries
 
 
 def compare_fewer_threads(entries: list[dict[str, Any]]) -> None:
-    """Ratios to smalto's time, each peer at its best with at most as many threads."""
+    """Return ratios to smalto's time, each peer with its best number of threads up to this one."""
     for this in entries:
         same = [
             other
@@ -134,9 +136,7 @@ def compare_fewer_threads(entries: list[dict[str, Any]]) -> None:
             if all(other[key] == this[key] for key in ("setting", "dtype"))
             and other["threads"] <= this["threads"]
         ]
-        ours = next(
-            e for e in same if e["method"] == SMALTO and e["threads"] == this["threads"]
-        )  # fmt: skip
+        ours = next(e for e in same if e["method"] == SMALTO and e["threads"] == this["threads"])
         mine = [e["microseconds"] for e in same if e["method"] == this["method"]]
         best = ours["microseconds"] if this["method"] == SMALTO else min(mine)
         this["ratio"] = best / ours["microseconds"]
@@ -148,33 +148,45 @@ def show(problem: Problem, entries: list[dict[str, Any]]) -> None:
     rows = []
     for number, e in enumerate(entries):
         first = number == 0 or e["method"] == SMALTO
-        rows.append([
-            str(e["threads"]) if first else "",
-            e["dtype"] if first else "",
-            e["method"],
-            f"{e['signals']:,}",
-            f"{e['microseconds']:.1f}",
-            f"{e['ratio']:.2f}",
-            f"{e['nonzeros']:.2f}",
-            f"{e['cost']:.7f}",
-            f"{e['excess']:.1e}",
-            f"{e['violation']:.1e}",
-        ])  # fmt: skip
+        rows.append(
+            [
+                str(e["threads"]) if first else "",
+                e["dtype"] if first else "",
+                e["method"],
+                f"{e['signals']:,}",
+                f"{e['microseconds']:.1f}",
+                f"{e['ratio']:.2f}",
+                f"{e['nonzeros']:.2f}",
+                f"{e['cost']:.7f}",
+                f"{e['excess']:.1e}",
+                f"{e['violation']:.1e}",
+            ]
+        )
     table(
         [
-            "threads", "dtype", "method", "signals", "us/signal", "x smalto", "nonzeros",
-            "mean cost", "rel. excess", "KKT/lam",
+            "threads",
+            "dtype",
+            "method",
+            "signals",
+            "us/signal",
+            "x smalto",
+            "nonzeros",
+            "mean cost",
+            "rel. excess",
+            "KKT/lam",
         ],
         rows,
-    )  # fmt: skip
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the comparison."""
     arguments_of = parser("Sparse coding over learned dictionaries.", n=100_000, repeats=5)
     add = arguments_of.add_argument
-    add("--signals", type=int, default=10_000, help="how many signals to code")
-    add("--sklearn-signals", type=int, default=400, help="of these, how many with scikit-learn")
+    add("--signals", type=int, default=10_000, help="number of signals to code")
+    add(
+        "--sklearn-signals", type=int, default=400, help="number of these to code with scikit-learn"
+    )
     options = arguments_of.parse_args(arguments)
     if options.quick:
         options.settings, options.threads = ["A"], [1, 2]
@@ -184,9 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     everything: list[dict[str, Any]] = []
     for name in options.settings:
         base = load(name, options.n, options.signals, quick=options.quick)
-        learned = learn(
-            base.train, len(base.D0), Lasso(base.lam), init=base.D0, random_state=0
-        ).D  # fmt: skip
+        learned = learn(base.train, len(base.D0), Lasso(base.lam), init=base.D0, random_state=0).D
         entries: list[dict[str, Any]] = []
         for dtype in options.dtypes:
             problem = base.as_dtype(dtype)

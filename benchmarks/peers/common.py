@@ -1,4 +1,4 @@
-"""What the comparisons share: the data, the yardstick, the clock, the printed tables."""
+"""Code shared by the comparisons: data, evaluation, timing, printed tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PACKAGES = ("smalto", "numpy", "numba", "scipy", "scikit-learn", "skglm", "spams
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Patches to learn from, patches to test on, a first dictionary, and the penalty."""
+    """Training patches, test patches, an initial dictionary, and the penalty."""
 
     name: str
     train: Array
@@ -45,18 +45,23 @@ class Problem:
 
     @property
     def dtype(self) -> str:
-        """The dtype of everything in it."""
+        """The dtype of all arrays."""
         return str(self.train.dtype)
 
     def as_dtype(self, dtype: str) -> Problem:
         """Return the same problem in another dtype."""
         return Problem(
-            self.name, self.train.astype(dtype), self.test.astype(dtype), self.D0.astype(dtype),
-            self.lam, self.patch_shape, self.source,
-        )  # fmt: skip
+            self.name,
+            self.train.astype(dtype),
+            self.test.astype(dtype),
+            self.D0.astype(dtype),
+            self.lam,
+            self.patch_shape,
+            self.source,
+        )
 
     def title(self) -> str:
-        """One line that says what it is."""
+        """Return a description in one line."""
         (k, m), shape = self.D0.shape, "x".join(map(str, self.patch_shape))
         return (
             f"Setting {self.name}: {shape} patches (m = {m}) out of {self.source} pictures, "
@@ -65,34 +70,44 @@ class Problem:
 
 
 def load(
-    name: str, n_train: int, n_test: int, *, quick: bool = False, seed: int = 0,
+    name: str,
+    n_train: int,
+    n_test: int,
+    *,
+    quick: bool = False,
+    seed: int = 0,
     images: ImageSet | None = None,
-) -> Problem:  # fmt: skip
-    """One of the paper's settings in float32, with random patches as the first dictionary.
+) -> Problem:
+    """Return one of the paper's settings in float32, with random patches as initial dictionary.
 
-    ``quick`` takes fewer atoms, for trying a script out; ``images`` are the pictures to take
-    patches from, by default what is there.
+    ``quick`` takes fewer atoms, to try a script out. ``images`` are the pictures to take patches
+    from, by default those of `smalto.datasets`.
     """
     images = _pictures() if images is None else images
     setting = paper_setting(name, n_train, n_test, random_state=seed, images=images)
     k = QUICK_ATOMS if quick else setting.n_atoms
     chosen = np.random.default_rng(seed).permutation(n_train)[:k]
     return Problem(
-        name, setting.train, setting.test, setting.train[chosen], setting.lam,
-        setting.patch_shape, setting.source,
-    )  # fmt: skip
+        name,
+        setting.train,
+        setting.test,
+        setting.train[chosen],
+        setting.lam,
+        setting.patch_shape,
+        setting.source,
+    )
 
 
 @cache
 def _pictures() -> ImageSet:
-    """Read the pictures, once."""
+    """Read the pictures; cached."""
     return natural_images()
 
 
 class Yardstick:
-    """The mean cost of test signals over a dictionary, the same for all methods.
+    """Mean cost of the test signals over a dictionary, evaluated the same way for all methods.
 
-    ``½‖x − αD‖² + lam ‖α‖₁`` with exact codes, in float64 whatever the method computes in.
+    The cost is ``½‖x − αD‖² + lam ‖α‖₁`` with exact codes, in float64 for every method.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -101,7 +116,7 @@ class Yardstick:
         self._known: dict[bytes, float] = {}
 
     def __call__(self, D: Array) -> float:
-        """Return the mean cost with D (k, m); what has been measured once is remembered."""
+        """Return the mean cost over D (k, m); cached."""
         D = np.ascontiguousarray(D, dtype=np.float64)
         key = hashlib.sha256(D.tobytes()).digest()
         if key not in self._known:
@@ -111,7 +126,7 @@ class Yardstick:
 
 
 def costs(X: Array, D: Array, codes: Any, lam: float) -> Array:
-    """``½‖x − αD‖² + lam ‖α‖₁`` of each row, in float64."""
+    """Return ``½‖x − αD‖² + lam ‖α‖₁`` of each row, in float64."""
     X, D = X.astype(np.float64), D.astype(np.float64)
     codes = codes.astype(np.float64)
     residuals = X - codes @ D
@@ -121,7 +136,7 @@ def costs(X: Array, D: Array, codes: Any, lam: float) -> Array:
 
 
 def spaced(last: int, ratio: float) -> list[int]:
-    """1, 2, 3, ... and from some point on each about ``ratio`` times the one before; ``last``."""
+    """Return 1, 2, 3, ..., then each about ``ratio`` times the one before, up to ``last``."""
     steps = [1]
     while steps[-1] < last:
         steps.append(min(last, max(steps[-1] + 1, round(steps[-1] * ratio))))
@@ -134,48 +149,48 @@ def timed(
     clock: Callable[[], float] = time.perf_counter,
     **settings: Any,
 ) -> tuple[float, Any]:
-    """Seconds that ``call(*given, **settings)`` took, and what it returned."""
+    """Return the seconds that ``call(*given, **settings)`` took, and its result."""
     begin = clock()
     value = call(*given, **settings)
     return clock() - begin, value
 
 
 def add_clock(parser: argparse.ArgumentParser) -> None:
-    """The option to count processor seconds."""
+    """Add the option to count processor seconds."""
     parser.add_argument(
         "--cpu", action="store_true", help="count processor seconds: for a busy machine, one thread"
     )
 
 
 def clock_of(options: argparse.Namespace) -> Callable[[], float]:
-    """What seconds are read from."""
+    """Return the clock to use."""
     return time.process_time if options.cpu else time.perf_counter
 
 
 @contextmanager
 def blas_threads(count: int) -> Iterator[None]:
-    """Hold the BLAS libraries of all packages to so many threads."""
+    """Limit the BLAS libraries of all packages to this many threads."""
     with threadpool_limits(count, user_api="blas"):
         yield
 
 
 def importable(*modules: str) -> bool:
-    """Whether all of these are installed."""
+    """Return whether all of these are installed."""
     return all(importlib.util.find_spec(module) is not None for module in modules)
 
 
 def parser(description: str, *, n: int | None = None, repeats: int = 3) -> argparse.ArgumentParser:
-    """Make a parser with the options that the comparisons share."""
+    """Return a parser with the options that the comparisons share."""
     result = argparse.ArgumentParser(
         description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     add = result.add_argument
-    add("--settings", nargs="+", choices="ABC", default=list("ABC"), help="of the paper")
+    add("--settings", nargs="+", choices="ABC", default=list("ABC"), help="settings of the paper")
     add("--threads", nargs="+", type=int, default=[1, 2])
     add("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
     if n is not None:
-        add("--n", type=int, default=n, help="how many training patches")
-    add("--repeats", type=int, default=repeats, help="the best of so many is taken")
+        add("--n", type=int, default=n, help="number of training patches")
+    add("--repeats", type=int, default=repeats, help="number of repeats, of which the best counts")
     add_common(result)
     return result
 
@@ -183,7 +198,7 @@ def parser(description: str, *, n: int | None = None, repeats: int = 3) -> argpa
 def add_common(result: argparse.ArgumentParser) -> None:
     """Add the options that every script has."""
     result.add_argument(
-        "--quick", action="store_true", help="a small problem, to see that the script runs"
+        "--quick", action="store_true", help="a small problem, to check that the script runs"
     )
     result.add_argument(
         "--out", type=Path, default=Path("benchmarks/results"), help="folder of the results"
@@ -191,7 +206,7 @@ def add_common(result: argparse.ArgumentParser) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """On what, and with what, the figures were measured."""
+    """Return the machine and the versions with which the figures were measured."""
     found = {}
     for package in PACKAGES:
         try:
@@ -244,7 +259,7 @@ def save(out: Path, name: str, about: dict[str, Any], options: Any, **data: Any)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print columns: words to the left, numbers to the right."""
+    """Print a table: text aligned left, numbers aligned right."""
     cells = [[cell(value) for value in row] for row in rows]
     columns = list(zip(header, *cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
@@ -265,7 +280,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def cell(value: Any) -> str:
-    """A value as tables show it."""
+    """Return a value formatted for a table."""
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

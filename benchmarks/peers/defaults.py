@@ -1,4 +1,4 @@
-"""Which forgetting rate rho and batch size the online learner should have by default.
+"""Search for the default forgetting rate rho and batch size of the online learner.
 
 Three parts, all with smalto: one pass over many patches for a grid of rho, t0 and batch sizes;
 several epochs over few patches with each kind of memory; and a smaller grid on larger patches and
@@ -35,12 +35,12 @@ from smalto.learners import Online
 RHOS = (0.0, 2.0, 3.0, 5.0, 8.0, 10.0, 15.0)
 BATCHES = (64, 128, 256, 512, 1024, 2048)
 PAPER = Online(batch_size=512, rho=15.0, t0=0.001)
-SPACING = 1.25  # between the sample counts at which a dictionary is measured
+SPACING = 1.25  # ratio of the sample counts at which a dictionary is evaluated
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its learner, and the test cost after so many samples and seconds."""
+    """A run: its learner, and the test cost against samples seen and seconds."""
 
     learner: Online
     samples: list[int]
@@ -48,23 +48,23 @@ class Run:
     cost: list[float]
 
     def cost_after(self, samples: float) -> float:
-        """Test cost after so many samples."""
+        """Return the test cost after this many samples."""
         return float(np.interp(np.log(samples), np.log(self.samples), self.cost))
 
     def seconds_to(self, target: float) -> float | None:
-        """Seconds until the test cost was as low as ``target``; None if it never was."""
+        """Return the seconds until the test cost reached ``target``; None if it never did."""
         below = np.flatnonzero(np.asarray(self.cost) <= target)
         return self.seconds[below[0]] if below.size else None
 
     def label(self) -> list[str]:
-        """Its settings, for a table."""
+        """Return the settings, for a table."""
         chosen = self.learner
         mark = " paper" if chosen == PAPER else " default" if chosen == Online() else ""
         rho = "default" if chosen.rho is None else f"{chosen.rho:g}"
         return [chosen.memory, str(chosen.batch_size), rho, f"{chosen.t0:g}", mark]
 
     def record(self) -> dict[str, Any]:
-        """Return what goes into the JSON file."""
+        """Return the run as a dictionary, for JSON."""
         return {**asdict(self.learner), **{k: v for k, v in vars(self).items() if k != "learner"}}
 
 
@@ -72,7 +72,7 @@ LABEL = ["memory", "batch", "rho", "t0", ""]
 
 
 def measure_run(problem: Problem, learner: Online, epochs: int, measure: Yardstick) -> Run:
-    """Learn, and measure a dictionary now and then."""
+    """Learn, and evaluate the dictionary at increasing intervals."""
     kept: list[tuple[int, float, Array]] = []
     mark = 1.0
 
@@ -83,22 +83,31 @@ def measure_run(problem: Problem, learner: Online, epochs: int, measure: Yardsti
             mark = SPACING * record.samples
 
     learn(
-        problem.train, len(problem.D0), Lasso(problem.lam), learner=learner, init=problem.D0,
-        max_epochs=epochs, callbacks=[watch], random_state=0,
-    )  # fmt: skip
-    return Run(
-        learner, [k[0] for k in kept], [k[1] for k in kept], [measure(k[2]) for k in kept]
-    )  # fmt: skip
+        problem.train,
+        len(problem.D0),
+        Lasso(problem.lam),
+        learner=learner,
+        init=problem.D0,
+        max_epochs=epochs,
+        callbacks=[watch],
+        random_state=0,
+    )
+    return Run(learner, [k[0] for k in kept], [k[1] for k in kept], [measure(k[2]) for k in kept])
 
 
 def study(problem: Problem, learners: Sequence[Online], epochs: int, deadline: float) -> list[Run]:
-    """Run all learners, as many as there is time for but at least the first two."""
+    """Run as many learners as time permits, at least the first two."""
     measure = Yardstick(problem)
     few = Problem(
-        problem.name, problem.train[:4096], problem.test, problem.D0, problem.lam,
-        problem.patch_shape, problem.source,
-    )  # fmt: skip
-    measure_run(few, Online(memory="replace"), 2, measure)  # kernels are compiled
+        problem.name,
+        problem.train[:4096],
+        problem.test,
+        problem.D0,
+        problem.lam,
+        problem.patch_shape,
+        problem.source,
+    )
+    measure_run(few, Online(memory="replace"), 2, measure)  # compile the kernels
     measure_run(few, Online(), 2, measure)
     runs = []
     for number, learner in enumerate(learners):
@@ -110,10 +119,10 @@ def study(problem: Problem, learners: Sequence[Online], epochs: int, deadline: f
 
 
 def show(problem: Problem, runs: list[Run], marks: Sequence[int], epochs: int) -> None:
-    """Print test costs after given numbers of samples, and how long it took."""
+    """Print the test costs after given numbers of samples, and the times."""
     print(problem.title())
     passes = "one epoch" if epochs == 1 else f"{epochs} epochs"
-    print(f"{passes} over {len(problem.train):,} patches; test cost after so many samples")
+    print(f"{passes} over {len(problem.train):,} patches; test cost after this many samples")
     rows = []
     for run in runs:
         values = [f"{run.cost_after(mark):.5f}" for mark in marks]
@@ -122,27 +131,25 @@ def show(problem: Problem, runs: list[Run], marks: Sequence[int], epochs: int) -
 
 
 def excesses(runs: list[Run], marks: Sequence[int]) -> list[list[float]]:
-    """By how many per cent each run's cost exceeds the best of all, at each of the marks."""
+    """Return by how many percent each run's cost exceeds the best of all, at each mark."""
     costs = np.array([[run.cost_after(mark) for mark in marks] for run in runs], dtype=float)
     return (100.0 * (costs / costs.min(axis=0) - 1.0)).tolist()
 
 
 def show_ranking(runs: list[Run], marks: Sequence[int], best: int = 8) -> None:
-    """Rank by the largest excess over the best cost at any of these numbers of samples."""
-    print("Per cent above the best cost of all runs after so many samples, ranked by the largest")
+    """Rank runs by their largest excess over the best cost at any of the marks."""
+    print("Percent above the best cost of all runs after this many samples, ranked by the largest")
     table_of = excesses(runs, marks)
     order = sorted(range(len(runs)), key=lambda i: max(table_of[i]))
     chosen = [
-        i
-        for place, i in enumerate(order)
-        if place < best or runs[i].learner in (PAPER, Online())
-    ]  # fmt: skip
+        i for place, i in enumerate(order) if place < best or runs[i].learner in (PAPER, Online())
+    ]
     rows = [[*runs[i].label(), *(f"{value:.3f}" for value in table_of[i])] for i in chosen]
     table([*LABEL, *(f"{mark:,}" for mark in marks)], rows)
 
 
 def show_overall(parts: dict[str, tuple[list[Run], Sequence[int]]]) -> list[dict[str, Any]]:
-    """Rank what was run in every part by its largest excess in any of them."""
+    """Rank settings that ran in every part by their largest excess in any of them."""
     by_learner: dict[Online, dict[str, float]] = {}
     for name, (runs, marks) in parts.items():
         for run, values in zip(runs, excesses(runs, marks), strict=True):
@@ -156,11 +163,14 @@ def show_overall(parts: dict[str, tuple[list[Run], Sequence[int]]]) -> list[dict
     print("What was run in every part: largest excess over the best, in per cent")
     rows = [
         [
-            str(entry["batch_size"]), f"{entry['rho']:g}", f"{entry['t0']:g}",
-            *(f"{entry['excess'][name]:.3f}" for name in parts), f"{entry['largest']:.3f}",
+            str(entry["batch_size"]),
+            f"{entry['rho']:g}",
+            f"{entry['t0']:g}",
+            *(f"{entry['excess'][name]:.3f}" for name in parts),
+            f"{entry['largest']:.3f}",
         ]
         for entry in found
-    ]  # fmt: skip
+    ]
     table(["batch", "rho", "t0", *parts, "largest"], rows)
     if found:
         first = found[0]
@@ -169,10 +179,10 @@ def show_overall(parts: dict[str, tuple[list[Run], Sequence[int]]]) -> list[dict
 
 
 def show_times(runs: list[Run], marks: Sequence[int]) -> None:
-    """Print when each run had the cost that the paper's settings have after these samples."""
+    """Print when each run reached the cost of the paper's settings after these samples."""
     paper = next(run for run in runs if run.learner == PAPER)
     targets = [paper.cost_after(mark) for mark in marks]
-    print("Seconds to the test cost that the paper's settings have after so many samples")
+    print("Seconds to the test cost of the paper's settings after this many samples")
     rows = []
     for run in runs:
         times = [run.seconds_to(target) for target in targets]
@@ -181,7 +191,7 @@ def show_times(runs: list[Run], marks: Sequence[int]) -> None:
 
 
 def verdict(name: str, runs: list[Run], marks: Sequence[int]) -> list[dict[str, Any]]:
-    """Print and return how smalto's default compares with the paper's settings."""
+    """Print and return the comparison of smalto's default with the paper's settings."""
     default = next(run for run in runs if run.learner == Online())
     paper = next(run for run in runs if run.learner == PAPER)
     found = []
@@ -203,12 +213,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     command.add_argument("--n", type=int, default=1_000_000, help="patches of the single pass")
-    command.add_argument("--test", type=int, default=5_000, help="how many test patches")
-    command.add_argument("--minutes", type=float, default=28.0, help="for everything")
+    command.add_argument("--test", type=int, default=5_000, help="number of test patches")
+    command.add_argument("--minutes", type=float, default=28.0, help="time limit in all")
     command.add_argument(
-        "--parts", nargs="+", choices=("pass", "epochs", "large"),
-        default=["pass", "epochs", "large"], help="which parts of the study",
-    )  # fmt: skip
+        "--parts",
+        nargs="+",
+        choices=("pass", "epochs", "large"),
+        default=["pass", "epochs", "large"],
+        help="which parts of the study",
+    )
     add_common(command)
     options = command.parse_args(arguments)
     rhos, batches, few_batches = RHOS, BATCHES, (256, 512, 1024)
@@ -221,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     announce(about)
     begin = time.perf_counter()
     seconds = 60 * options.minutes
-    # The first runs of each list are those that matter most, should the time not suffice.
+    # The most important runs come first, in case time runs out.
     basic = [Online(), PAPER]
     parts: dict[str, tuple[list[Run], Sequence[int]]] = {}
     verdicts: list[dict[str, Any]] = []
@@ -268,9 +281,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             learners = [
                 *basic,
                 *(Online(512, rho=rho) for rho in rhos if rho not in (2.0, 10.0)),
-                *(Online(b, rho=rho) for b in few_batches if b != 512
-                  for rho in rhos if rho not in (0.0, 2.0, 10.0)),
-            ]  # fmt: skip
+                *(
+                    Online(b, rho=rho)
+                    for b in few_batches
+                    if b != 512
+                    for rho in rhos
+                    if rho not in (0.0, 2.0, 10.0)
+                ),
+            ]
             share = 0.8 + 0.2 * (number + 1) / len(larger)
             runs = study(problem, learners, 1, begin + share * seconds)
             show(problem, runs, marks, 1)

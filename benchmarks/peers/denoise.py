@@ -1,12 +1,12 @@
-"""Denoising of the twelve standard pictures, against what scikit-image has.
+"""Denoising of the twelve standard pictures, compared with scikit-image.
 
-smalto's ``denoise``, alone and with joint coding, against scikit-image's non-local means and
-wavelets (BayesShrink), on grey pictures with white Gaussian noise of standard deviation 15, 25 and
-50 that all methods are told. Judged by the peak signal-to-noise ratio in decibels. Seconds of the
-processor are those of all threads together, divided by their number.
+smalto's ``denoise``, with and without joint coding, against scikit-image's non-local means and
+wavelets (BayesShrink), on gray pictures with white Gaussian noise of standard deviation 15, 25 and
+50, which is given to all methods. The measure is the peak signal-to-noise ratio in decibels.
+Processor seconds are those of all threads, divided by their number.
 
-Run it with ``python -m benchmarks.peers.denoise``; it reads ``test_images/set12`` of the folder
-that SMALTO_DATA names, or takes two packaged photographs.
+Run it with ``python -m benchmarks.peers.denoise``. It reads ``test_images/set12`` in the folder
+named by SMALTO_DATA; without it, it takes two packaged photographs.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def main() -> None:
     parser.add_argument("--sigmas", nargs="+", type=float, default=[15.0, 25.0, 50.0])
     parser.add_argument("--only", nargs="+", help="names of pictures", default=None)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--no-joint", action="store_true", help="leave joint coding out")
+    parser.add_argument("--no-joint", action="store_true", help="skip joint coding")
     add_common(parser)
     options = parser.parse_args()
     about = machine()
     announce(about)
-    images = pictures("set12", grey=True, quick=options.quick)
+    images = pictures("set12", gray=True, quick=options.quick)
     if options.only:
         images = {name: image for name, image in images.items() if name in options.only}
     ways = methods(options)
@@ -101,10 +101,17 @@ def main() -> None:
                     restored = way(noisy, sigma)
                     wall, busy = time.perf_counter() - wall, time.process_time() - busy
                 row.append(psnr(clean, restored))
-                entries.append({
-                    "sigma": sigma, "picture": NAMES.get(name, name), "shape": clean.shape,
-                    "method": method, "psnr": row[-1], "seconds": wall, "busy": busy,
-                })  # fmt: skip
+                entries.append(
+                    {
+                        "sigma": sigma,
+                        "picture": NAMES.get(name, name),
+                        "shape": clean.shape,
+                        "method": method,
+                        "psnr": row[-1],
+                        "seconds": wall,
+                        "busy": busy,
+                    }
+                )
             rows.append(row)
         means = [float(np.mean([row[i] for row in rows])) for i in range(1, len(ways) + 2)]
         print(f"sigma = {sigma:g}: peak signal-to-noise ratio in dB")

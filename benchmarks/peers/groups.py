@@ -1,9 +1,9 @@
 """Groups of atoms: the group lasso, its sparse variant, and trees of atoms.
 
-smalto's ``encode`` with ``GroupLasso`` and ``TreeLasso`` against skglm's ``GroupBCD`` (one signal a call,
-float64 only) and SPAMS's ``fistaFlat`` and ``fistaTree``, on held-out patches over
-dictionaries that smalto has learned with the same penalty from other patches. Atoms are in groups
-of four; in the tree each atom has three below it. Peers stop at ``--tol``. Codes are judged in
+smalto's ``encode`` with ``GroupLasso`` and ``TreeLasso`` against skglm's ``GroupBCD`` (one signal
+per call, float64 only) and SPAMS's ``fistaFlat`` and ``fistaTree``, on held-out patches over
+dictionaries that smalto has learned with the same penalty from other patches. Groups have four
+atoms; in the tree each atom has three children. Peers stop at ``--tol``. Codes are compared in
 float64 by the objective ``½‖x − αD‖² + ψ(α)``, smalto's also by their duality gap.
 
 Run it with ``python -m benchmarks.peers.groups``.
@@ -37,11 +37,11 @@ from smalto.coders import GroupLasso, TreeLasso, duality_gap
 
 SMALTO = "smalto encode"
 GROUP = 4  # atoms in a group
-CHILDREN = 3  # atoms below an atom
+CHILDREN = 3  # children of an atom
 
 
 class Task(NamedTuple):
-    """A problem, a dictionary for it, and the peers' calls on so many signals."""
+    """A problem, a dictionary for it, and the peers' calls, each with a number of signals."""
 
     name: str
     coder: GroupLasso | TreeLasso
@@ -50,7 +50,7 @@ class Task(NamedTuple):
 
 
 def coders(lam: float, k: int) -> dict[str, GroupLasso | TreeLasso]:
-    """The three problems over k atoms; penalties such that codes have some ten nonzeros."""
+    """Return the three problems over k atoms, with penalties that give about ten nonzeros."""
     groups = np.arange(k) // GROUP
     return {
         "groups": GroupLasso(lam, groups),
@@ -60,7 +60,7 @@ def coders(lam: float, k: int) -> dict[str, GroupLasso | TreeLasso]:
 
 
 def by_skglm(X: Array, D: Array, coder: GroupLasso, tol: float) -> Callable[[], Any]:
-    """Code signal by signal with skglm, compiled beforehand."""
+    """Code signal by signal with skglm, compiled in advance."""
     from skglm.datafits import QuadraticGroup
     from skglm.penalties import WeightedGroupL2
     from skglm.solvers import GroupBCD
@@ -70,7 +70,7 @@ def by_skglm(X: Array, D: Array, coder: GroupLasso, tol: float) -> Callable[[], 
     design = np.asfortranarray(D.T)
     m, k = design.shape
     indices, pointers = grp_converter(GROUP, k)
-    # skglm divides the squared error by the number of rows of its design: our features.
+    # skglm divides the squared error by the number of rows of its design, our features.
     penalty = compiled_clone(WeightedGroupL2(coder.lam / m, np.ones(k // GROUP), pointers, indices))
     datafit = compiled_clone(QuadraticGroup(pointers, indices))
     solver = GroupBCD(tol=tol / m, fit_intercept=False, max_iter=200)
@@ -90,9 +90,15 @@ def by_spams(X: Array, D: Array, coder: Any, tol: float, threads: int) -> Callab
     (n, _), k = X.shape, len(D)
     signals, design = np.asfortranarray(X.T), np.asfortranarray(D.T)
     shared = {
-        "loss": "square", "lambda1": coder.lam, "numThreads": threads, "tol": tol, "it0": 10,
-        "max_it": 2000, "L0": 0.1, "compute_gram": True,
-    }  # fmt: skip
+        "loss": "square",
+        "lambda1": coder.lam,
+        "numThreads": threads,
+        "tol": tol,
+        "it0": 10,
+        "max_it": 2000,
+        "L0": 0.1,
+        "compute_gram": True,
+    }
     if isinstance(coder, GroupLasso):
         regul = "sparse-group-lasso-l2" if coder.l1 else "group-lasso-l2"
         groups = np.array(coder.groups, np.int32) + 1
@@ -108,9 +114,11 @@ def by_spams(X: Array, D: Array, coder: Any, tol: float, threads: int) -> Callab
     below = np.flatnonzero(parents >= 0)
     matrix = sparse.csc_matrix((np.ones(len(below), bool), (below, parents[below])), shape=(k, k))
     tree = {
-        "eta_g": np.ones(k, D.dtype), "groups": matrix,
-        "own_variables": np.arange(k, dtype=np.int32), "N_own_variables": np.ones(k, np.int32),
-    }  # fmt: skip
+        "eta_g": np.ones(k, D.dtype),
+        "groups": matrix,
+        "own_variables": np.arange(k, dtype=np.int32),
+        "N_own_variables": np.ones(k, np.int32),
+    }
 
     def walk() -> Any:
         first = np.zeros((k, n), D.dtype, order="F")
@@ -122,7 +130,7 @@ def by_spams(X: Array, D: Array, coder: Any, tol: float, threads: int) -> Callab
 def tasks(
     problem: Problem, learned: dict[str, Array], threads: int, options: argparse.Namespace
 ) -> list[Task]:
-    """The three problems, with whichever peers are installed."""
+    """Return the three problems, with the peers that are installed."""
     X, found = problem.test, []
     for name, coder in coders(problem.lam, len(problem.D0)).items():
         D = learned[name].astype(problem.dtype)
@@ -142,7 +150,7 @@ def tasks(
 def run(
     problem: Problem, learned: dict[str, Array], threads: int, options: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """All methods with so many threads; their repeats take turns."""
+    """Run all methods with this many threads, alternating between their repeats."""
     X, entries = problem.test, []
     for task in tasks(problem, learned, threads, options):
 
@@ -152,7 +160,7 @@ def run(
         calls = [(SMALTO, len(X), ours), *task.peers]
         seconds: dict[str, list[float]] = {name: [] for name, *_ in calls}
         codes: dict[str, Any] = {}
-        encode(X[:16], task.D, task.coder, n_threads=threads)  # kernels are compiled
+        encode(X[:16], task.D, task.coder, n_threads=threads)  # compile the kernels
         with blas_threads(threads):
             for turn in range(options.repeats + 1):
                 for name, _, call in calls:
@@ -165,26 +173,28 @@ def run(
             found = sparse.csr_array(codes[name], dtype=np.float64)
             each, gap = judge(X[:count], task, found)
             best = each if name == SMALTO else best
-            entries.append({
-                "setting": problem.name,
-                "dtype": problem.dtype,
-                "threads": threads,
-                "problem": task.name,
-                "method": name,
-                "signals": count,
-                "microseconds": 1e6 * min(seconds[name]) / count,
-                "ratio": min(seconds[name]) / count / fastest,
-                "nonzeros": np.count_nonzero(found.data) / count,
-                "objective": float(each.mean()),
-                # the objective of the same signals with smalto's codes, relative
-                "excess": float((each - best[:count]).mean() / best[:count].mean()),
-                "gap": gap,
-            })  # fmt: skip
+            entries.append(
+                {
+                    "setting": problem.name,
+                    "dtype": problem.dtype,
+                    "threads": threads,
+                    "problem": task.name,
+                    "method": name,
+                    "signals": count,
+                    "microseconds": 1e6 * min(seconds[name]) / count,
+                    "ratio": min(seconds[name]) / count / fastest,
+                    "nonzeros": np.count_nonzero(found.data) / count,
+                    "objective": float(each.mean()),
+                    # relative to the objective of the same signals with smalto's codes
+                    "excess": float((each - best[:count]).mean() / best[:count].mean()),
+                    "gap": gap,
+                }
+            )
     return entries
 
 
 def judge(X: Array, task: Task, codes: Any) -> tuple[Array, float]:
-    """The objective of each signal, and the largest relative duality gap."""
+    """Return the objective of each signal, and the largest relative duality gap."""
     X, D = X.astype(np.float64), task.D.astype(np.float64)
     each = 0.5 * np.sum((X - codes @ D) ** 2, axis=1) + task.coder.penalty(codes)
     return each, float(np.max(duality_gap(X, D, codes, task.coder) / each))
@@ -195,28 +205,45 @@ def show(problem: Problem, entries: list[dict[str, Any]]) -> None:
     print(problem.title())
     rows = [
         [
-            str(e["threads"]), e["dtype"], e["problem"], e["method"], f"{e['signals']:,}",
-            f"{e['microseconds']:.1f}", f"{e['ratio']:.2f}", f"{e['nonzeros']:.2f}",
-            f"{e['objective']:.9f}", f"{e['excess']:.1e}", f"{e['gap']:.1e}",
+            str(e["threads"]),
+            e["dtype"],
+            e["problem"],
+            e["method"],
+            f"{e['signals']:,}",
+            f"{e['microseconds']:.1f}",
+            f"{e['ratio']:.2f}",
+            f"{e['nonzeros']:.2f}",
+            f"{e['objective']:.9f}",
+            f"{e['excess']:.1e}",
+            f"{e['gap']:.1e}",
         ]
         for e in entries
-    ]  # fmt: skip
+    ]
     table(
         [
-            "threads", "dtype", "problem", "method", "signals", "us/signal", "x smalto",
-            "nonzeros", "objective", "rel. excess", "worst gap",
+            "threads",
+            "dtype",
+            "problem",
+            "method",
+            "signals",
+            "us/signal",
+            "x smalto",
+            "nonzeros",
+            "objective",
+            "rel. excess",
+            "worst gap",
         ],
         rows,
-    )  # fmt: skip
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the comparison."""
     arguments_of = parser("Group lasso, sparse group lasso, tree lasso.", n=20_000, repeats=3)
     add = arguments_of.add_argument
-    add("--signals", type=int, default=1_000, help="how many signals to code")
-    add("--skglm-signals", type=int, default=100, help="of these, how many with skglm")
-    add("--tol", type=float, default=1e-6, help="at which the peers stop")
+    add("--signals", type=int, default=1_000, help="number of signals to code")
+    add("--skglm-signals", type=int, default=100, help="number of these to code with skglm")
+    add("--tol", type=float, default=1e-6, help="tolerance of the peers")
     options = arguments_of.parse_args(arguments)
     if options.quick:
         options.settings, options.threads = ["A"], [1]

@@ -1,11 +1,11 @@
-"""Inpainting of photographs: text over them, and half or four fifths of the pixels missing.
+"""Inpainting of photographs with text over them, or with 50 or 80 % of the pixels missing.
 
-smalto's ``inpaint`` against scikit-image's ``inpaint_biharmonic`` and, where it is installed,
-OpenCV's two methods, on colour pictures. Judged by the peak signal-to-noise ratio in the missing
-pixels, in decibels.
+smalto's ``inpaint`` against scikit-image's ``inpaint_biharmonic`` and, if installed,
+OpenCV's two methods, on color pictures. The measure is the peak signal-to-noise ratio in the
+missing pixels, in decibels.
 
-Run it with ``python -m benchmarks.peers.inpaint``; it reads ``test_images/kodak12`` of the folder
-that SMALTO_DATA names, or takes two packaged photographs.
+Run it with ``python -m benchmarks.peers.inpaint``. It reads ``test_images/kodak12`` in the folder
+named by SMALTO_DATA; without it, it takes two packaged photographs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from smalto.image import inpaint, text_mask
 
 
 def damage(kind: str, shape: tuple[int, ...], seed: int) -> Array:
-    """Which pixels are missing."""
+    """Return the mask of the missing pixels."""
     height, width = shape[:2]
     if kind != "text":
         share = float(kind.rstrip("%")) / 100
@@ -32,7 +32,7 @@ def damage(kind: str, shape: tuple[int, ...], seed: int) -> Array:
 
 
 def middle(array: Array, side: int) -> Array:
-    """A square in the middle of a picture."""
+    """Cut a square from the middle of a picture."""
     top, left = ((length - side) // 2 for length in array.shape[:2])
     return array[top : top + side, left : left + side]
 
@@ -73,15 +73,17 @@ def main() -> None:
     )
     parser.add_argument("--damage", nargs="+", default=["text", "50%", "80%"])
     parser.add_argument("--only", nargs="+", help="names of pictures", default=None)
-    parser.add_argument("--crop", type=int, default=None, help="the side of a square in the middle")
-    parser.add_argument("--light", action="store_true", help="learn fewer atoms, in less time")
+    parser.add_argument(
+        "--crop", type=int, default=None, help="side of a square cut from the middle"
+    )
+    parser.add_argument("--light", action="store_true", help="fewer atoms, less time")
     parser.add_argument("--stride", type=int, default=None)
     parser.add_argument("--threads", type=int, default=2)
     add_common(parser)
     options = parser.parse_args()
     about = machine()
     announce(about)
-    images = pictures("kodak12", grey=False, quick=options.quick)
+    images = pictures("kodak12", gray=False, quick=options.quick)
     ways = methods(options)
     entries = []
     for kind in options.damage:
@@ -99,10 +101,16 @@ def main() -> None:
                 restored = way(damaged, mask)
                 wall, busy = time.perf_counter() - wall, time.process_time() - busy
                 row.append(psnr(clean[mask], restored[mask]))
-                entries.append({
-                    "damage": kind, "picture": name, "method": method, "psnr": row[-1],
-                    "seconds": wall, "busy": busy,
-                })  # fmt: skip
+                entries.append(
+                    {
+                        "damage": kind,
+                        "picture": name,
+                        "method": method,
+                        "psnr": row[-1],
+                        "seconds": wall,
+                        "busy": busy,
+                    }
+                )
             rows.append([row[0], *(f"{value:.2f}" for value in row[1:])])
             print(kind, *rows[-1], flush=True)
         means = [

@@ -1,14 +1,14 @@
 """Coding groups of similar patches: signals that share their atoms.
 
-smalto's ``encode`` with ``JointOMP`` and ``JointLasso`` against SPAMS's ``somp`` and ``l1L2BCD``, as
-in denoising: a photograph with noise of standard deviation 25/255, for each of some places the
-patches of its neighbourhood that are most like the one there, centred, and a dictionary that smalto
-has learned from the noisy photograph. The error bound is (1.1 σ)² m per patch, lam is 1.5 σ times
-the root of a group's size. SPAMS's ``l1L2BCD`` minimises the same as smalto does with twice its lam;
-its tolerance is its default, 1e-3, and 1e-6.
+smalto's ``encode`` with ``JointOMP`` and ``JointLasso`` against SPAMS's ``somp`` and ``l1L2BCD``,
+as in denoising. The signals are centered patches of a photograph with noise of standard deviation
+25/255; each group has the patches around some place that are most similar to the one there. The
+dictionary is one that smalto has learned from the noisy photograph. The error bound is (1.1 σ)² m
+per patch, and lam is 1.5 σ times the square root of a group's size. SPAMS's ``l1L2BCD`` solves
+smalto's problem with twice its lam; its tolerance is its default, 1e-3, and 1e-6.
 
-Codes are judged in float64 by what their problem minimises, group by group: ``‖X − AD‖²``, the
-number of atoms under an error bound, ``½‖X − AD‖² + lam Σ_j ‖A_j‖₂``.
+Codes are compared in float64 by the objective of their problem, group by group: ``‖X − AD‖²``,
+the number of atoms under an error bound, ``½‖X − AD‖² + lam Σ_j ‖A_j‖₂``.
 
 Run it with ``python -m benchmarks.peers.joint``.
 """
@@ -43,7 +43,7 @@ from smalto.datasets import luminance, sample_photo
 SMALTO = "smalto encode"
 SIGMA = 25.0 / 255.0
 NONZEROS = 8
-REACH = 16  # pixels to each side among which patches are sought
+REACH = 16  # distance in pixels within which patches are searched
 
 
 class Task(NamedTuple):
@@ -56,7 +56,7 @@ class Task(NamedTuple):
 
 
 def patches_of(side: int, seed: int = 0) -> Array:
-    """All patches of a noisy photograph (rows, columns, side²), centred, in float64."""
+    """Return all patches of a noisy photograph (rows, columns, side²), centered, in float64."""
     photo = luminance(sample_photo("china"))
     noisy = photo + SIGMA * np.random.default_rng(seed).standard_normal(photo.shape)
     windows = sliding_window_view(noisy, (side, side)).reshape(
@@ -66,7 +66,7 @@ def patches_of(side: int, seed: int = 0) -> Array:
 
 
 def groups_of(patches: Array, count: int, size: int, seed: int = 1) -> Array:
-    """So many groups of so many patches that are alike, one below the other."""
+    """Return groups of similar patches, one after the other."""
     rows, columns, m = patches.shape
     rng = np.random.default_rng(seed)
     found = np.empty((count, size, m))
@@ -79,7 +79,7 @@ def groups_of(patches: Array, count: int, size: int, seed: int = 1) -> Array:
 
 
 def tasks(X: Array, D: Array, size: int, threads: int, few: int) -> list[Task]:
-    """The problems, with SPAMS if it is installed; the last one for about so many signals."""
+    """Return the problems, with SPAMS if it is installed; the last one with fewer signals."""
     some = X[: few // size * size]
     eps, lam = (1.1 * SIGMA) ** 2 * X.shape[1], 1.5 * SIGMA
     found = [
@@ -100,29 +100,43 @@ def tasks(X: Array, D: Array, size: int, threads: int, few: int) -> list[Task]:
     def descent(tol: float) -> Callable[[], Any]:
         zeros = np.zeros((len(D), len(some)), X.dtype, order="F")
         signals = np.asfortranarray(some.T)
-        return lambda: spams.l1L2BCD(
-            signals, atoms, zeros, starts[: len(some) // size], lambda1=2.0 * lam, mode=2, itermax=10_000, tol=tol,
-            numThreads=threads,
-        ).T  # fmt: skip
+        return lambda: (
+            spams.l1L2BCD(
+                signals,
+                atoms,
+                zeros,
+                starts[: len(some) // size],
+                lambda1=2.0 * lam,
+                mode=2,
+                itermax=10_000,
+                tol=tol,
+                numThreads=threads,
+            ).T
+        )
 
     found[0].peers.append(("SPAMS somp", somp(NONZEROS, 0.0)))
     found[1].peers.append(("SPAMS somp", somp(min(D.shape), eps)))
-    found[2].peers.extend([
-        ("SPAMS l1L2BCD", descent(1e-3)), ("SPAMS l1L2BCD, tol 1e-6", descent(1e-6)),
-    ])  # fmt: skip
+    found[2].peers.extend(
+        [
+            ("SPAMS l1L2BCD", descent(1e-3)),
+            ("SPAMS l1L2BCD, tol 1e-6", descent(1e-6)),
+        ]
+    )
     return found
 
 
 def judge(task: Task, D: Array, codes: Any, size: int) -> tuple[Array, float]:
-    """What each group's codes cost, and the mean number of atoms in use."""
+    """Return the objective of each group, and the mean number of atoms in use."""
     X, D = task.X.astype(np.float64), D.astype(np.float64)
     codes = codes.astype(np.float64)
     errors = np.sum((X - codes @ D) ** 2, axis=1).reshape(-1, size).sum(axis=1)
     starts = np.arange(0, len(X) + 1, size)
-    used = np.array([
-        len(np.unique(codes.indices[codes.indptr[a] : codes.indptr[b]]))
-        for a, b in itertools.pairwise(starts)
-    ])  # fmt: skip
+    used = np.array(
+        [
+            len(np.unique(codes.indices[codes.indptr[a] : codes.indptr[b]]))
+            for a, b in itertools.pairwise(starts)
+        ]
+    )
     if isinstance(task.coder, JointLasso):
         shares = task.coder.penalty(codes, starts)
         return 0.5 * errors + shares.reshape(-1, size).sum(axis=1), float(used.mean())
@@ -132,7 +146,7 @@ def judge(task: Task, D: Array, codes: Any, size: int) -> tuple[Array, float]:
 def run(
     X: Array, D: Array, size: int, threads: int, options: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """All methods with so many threads; their repeats take turns."""
+    """Run all methods with this many threads, alternating between their repeats."""
     entries = []
     for task in tasks(X, D, size, threads, options.few):
         groups = np.repeat(np.arange(len(task.X) // size), size)
@@ -140,7 +154,7 @@ def run(
         def ours(task: Task = task, groups: Array = groups) -> Any:
             return encode(task.X, D, task.coder, groups=groups, n_threads=threads)
 
-        ours()  # kernels are compiled
+        ours()  # compile the kernels
         calls = [(SMALTO, ours), *task.peers]
         seconds: dict[str, list[float]] = {name: [] for name, _ in calls}
         codes: dict[str, Any] = {}
@@ -155,22 +169,24 @@ def run(
             answer.eliminate_zeros()
             each, used = judge(task, D, answer, size)
             best = each if name == SMALTO else best
-            entries.append({
-                "m": X.shape[1],
-                "atoms": len(D),
-                "group": size,
-                "signals": len(task.X),
-                "dtype": str(X.dtype),
-                "threads": threads,
-                "problem": task.name,
-                "method": name,
-                "microseconds": 1e6 * min(seconds[name]) / len(task.X),
-                "ratio": min(seconds[name]) / min(seconds[SMALTO]),
-                "used": used,
-                "objective": float(each.mean()),
-                # of the means, relative to smalto's
-                "excess": float(each.mean() / best.mean() - 1.0),
-            })  # fmt: skip
+            entries.append(
+                {
+                    "m": X.shape[1],
+                    "atoms": len(D),
+                    "group": size,
+                    "signals": len(task.X),
+                    "dtype": str(X.dtype),
+                    "threads": threads,
+                    "problem": task.name,
+                    "method": name,
+                    "microseconds": 1e6 * min(seconds[name]) / len(task.X),
+                    "ratio": min(seconds[name]) / min(seconds[SMALTO]),
+                    "used": used,
+                    "objective": float(each.mean()),
+                    # of the means, relative to smalto's
+                    "excess": float(each.mean() / best.mean() - 1.0),
+                }
+            )
     return entries
 
 
@@ -178,16 +194,35 @@ def show(entries: list[dict[str, Any]]) -> None:
     """Print the table of one size."""
     one = entries[0]
     print(f"patches of {one['m']} pixels, k = {one['atoms']}")
-    header = ["signals", "group", "threads", "dtype", "problem", "method", "us/signal", "x smalto", "atoms",
-              "objective", "rel. excess"]  # fmt: skip
+    header = [
+        "signals",
+        "group",
+        "threads",
+        "dtype",
+        "problem",
+        "method",
+        "us/signal",
+        "x smalto",
+        "atoms",
+        "objective",
+        "rel. excess",
+    ]
     rows = [
         [
-            f"{e['signals']:,}", str(e["group"]), str(e["threads"]), e["dtype"], e["problem"], e["method"],
-            f"{e['microseconds']:.2f}", f"{e['ratio']:.2f}", f"{e['used']:.2f}",
-            f"{e['objective']:.6f}", f"{e['excess']:.1e}",
+            f"{e['signals']:,}",
+            str(e["group"]),
+            str(e["threads"]),
+            e["dtype"],
+            e["problem"],
+            e["method"],
+            f"{e['microseconds']:.2f}",
+            f"{e['ratio']:.2f}",
+            f"{e['used']:.2f}",
+            f"{e['objective']:.6f}",
+            f"{e['excess']:.1e}",
         ]
         for e in entries
-    ]  # fmt: skip
+    ]
     table(header, rows)
 
 
@@ -201,11 +236,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--sides", nargs="+", type=int, default=[8, 9], help="of the patches")
     add("--sizes", nargs="+", type=int, default=[8, 32, 64], help="of the groups")
     add("--atoms", type=int, default=256)
-    add("--signals", type=int, default=32_768, help="about how many signals to code")
-    add("--few", type=int, default=1_024, help="of these, about how many for the joint lasso")
+    add("--signals", type=int, default=32_768, help="approximate number of signals to code")
+    add("--few", type=int, default=1_024, help="approximate number of these for the joint lasso")
     add("--threads", nargs="+", type=int, default=[1, 2])
     add("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
-    add("--repeats", type=int, default=3, help="the best of so many is taken")
+    add("--repeats", type=int, default=3, help="number of repeats, of which the best counts")
     add_common(arguments_of)
     options = arguments_of.parse_args(arguments)
     if options.quick:
@@ -218,9 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         patches = patches_of(side)
         flat = patches.reshape(-1, side * side)
         chosen = flat[np.random.default_rng(2).permutation(len(flat))[: 64 * options.atoms]]
-        D = learn(
-            chosen.astype(np.float32), options.atoms, Lasso(1.2 * SIGMA), random_state=0
-        ).D  # fmt: skip
+        D = learn(chosen.astype(np.float32), options.atoms, Lasso(1.2 * SIGMA), random_state=0).D
         entries: list[dict[str, Any]] = []
         for size in options.sizes:
             X = groups_of(patches, options.signals // size, size)

@@ -1,11 +1,11 @@
-"""Text removed from a photograph of 13 megapixels: how long it takes, and how well it is done.
+"""Removal of text from a photograph of 13 megapixels: time and quality.
 
     python -m benchmarks.peers.large_picture
 
-The paper's Section 6.4: a dictionary of 256 atoms from two passes over all undamaged 12 x 12 colour
-patches, then the text is filled in. Where they are installed, SPAMS learns from a sample of the
-patches that fits into memory, and OpenCV's two methods and scikit-image's biharmonic one fill in the
-text too (this one in tiles that overlap, for its memory).
+As in Section 6.4 of the paper, a dictionary of 256 atoms is learned in two passes over all
+undamaged 12 x 12 color patches, then the text is filled in. If they are installed, SPAMS learns
+from a sample of the patches that fits into memory, and the text is also filled in by OpenCV's two
+methods and by scikit-image's biharmonic one (in overlapping tiles, to save memory).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from smalto.image import PatchSource, inpaint, text_mask
 
 Array = np.ndarray[Any, Any]
 BATCH = 512  # of SPAMS: the paper's
-TILE, AROUND = 1056, 32  # pixels of a tile, and those around it that are looked at too
+TILE, AROUND = 1056, 32  # side of a tile, and the margin around it, in pixels
 
 
 def main() -> None:
-    """Run it and print what came of it."""
+    """Run the comparison and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--atoms", type=int, default=256)
     parser.add_argument("--patch", type=int, default=12)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--letters", type=int, default=40, help="the height of the letters")
+    parser.add_argument("--letters", type=int, default=40, help="height of the letters")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--quick", action="store_true", help="a small photograph, few patches")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
@@ -89,13 +89,13 @@ def main() -> None:
 
 
 def psnr(original: Array, other: Array, mask: Array) -> float:
-    """Peak signal to noise ratio in the damaged pixels."""
+    """Return the peak signal-to-noise ratio in the damaged pixels."""
     error = original[mask].astype(np.float64) - other[mask]
     return float(10 * np.log10(255.0**2 / np.mean(error**2)))
 
 
 def opencv(original: Array, damaged: Array, mask: Array) -> dict[str, float]:
-    """What OpenCV's two methods reach, where it is installed."""
+    """Run OpenCV's two methods, if it is installed."""
     if importlib.util.find_spec("cv2") is None:
         return {}
     import cv2
@@ -109,7 +109,7 @@ def opencv(original: Array, damaged: Array, mask: Array) -> dict[str, float]:
 
 
 def biharmonic(original: Array, damaged: Array, mask: Array) -> dict[str, float]:
-    """What scikit-image's method reaches, where it is installed."""
+    """Run scikit-image's method, if it is installed."""
     if importlib.util.find_spec("skimage") is None:
         return {}
     from skimage.restoration import inpaint_biharmonic
@@ -130,7 +130,7 @@ def biharmonic(original: Array, damaged: Array, mask: Array) -> dict[str, float]
 
 
 def spams_rate(source: PatchSource, D: Array, count: int, threads: int | None) -> float | None:
-    """How many patches per second SPAMS learns from, beginning with the atoms learned."""
+    """Return how many patches per second SPAMS learns from, starting at the learned atoms."""
     if importlib.util.find_spec("spams") is None:
         return None
     import spams

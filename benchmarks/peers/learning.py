@@ -1,8 +1,8 @@
-"""How soon each library learns a dictionary of a given quality.
+"""Time that each library takes to learn a dictionary of a given quality.
 
-Every method gets the same patches, the same first dictionary, penalty, dtype and number of
-threads; what it has learned is measured on held-out patches while its clock stands still. The
-target is the test cost that SPAMS's ``trainDL`` has reached after one pass over the patches.
+Every method gets the same patches, initial dictionary, penalty, dtype and number of threads. Its
+dictionaries are evaluated on held-out patches with its clock stopped. The target is the test cost
+of SPAMS's ``trainDL`` after one pass over the patches.
 
 Run it with ``python -m benchmarks.peers.learning``.
 """
@@ -40,12 +40,12 @@ from smalto.coders import Lasso
 
 BATCH = 512  # of SPAMS: the paper's
 SMALTO, SPAMS = "smalto", "SPAMS trainDL"
-COLOURS = {SMALTO: "C0", SPAMS: "C1", "scikit-learn cd": "C2", "scikit-learn lars": "C3"}
+COLORS = {SMALTO: "C0", SPAMS: "C1", "scikit-learn cd": "C2", "scikit-learn lars": "C3"}
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Test cost against training time: one entry per dictionary that was measured."""
+    """Test cost against training time, with one entry per evaluated dictionary."""
 
     method: str
     samples: list[int]
@@ -53,14 +53,14 @@ class Curve:
     cost: list[float]
 
     def seconds_to(self, target: float) -> float | None:
-        """When the first dictionary at least as good as ``target`` was there."""
+        """Return the time of the first dictionary at least as good as ``target``."""
         return next((s for s, c in zip(self.seconds, self.cost, strict=True) if c <= target), None)
 
 
 def smalto_run(problem: Problem, threads: int) -> tuple[list[int], list[float], list[Array]]:
-    """One pass with smalto's defaults: samples, seconds and dictionary at some of its steps.
+    """Return samples, seconds and dictionary at some steps of one pass with smalto's defaults.
 
-    The clock starts before the call, so that its checks of the data count.
+    The clock starts before the call, so that checking the data counts.
     """
     samples: list[int] = []
     seconds: list[float] = []
@@ -87,9 +87,9 @@ def smalto_run(problem: Problem, threads: int) -> tuple[list[int], list[float], 
 
 
 def spams_run(X: Array, D0: Array, lam: float, steps: int, threads: int) -> tuple[float, Array]:
-    """Seconds of ``trainDL`` for so many mini-batches, and its dictionary (k, m).
+    """Return the seconds of ``trainDL`` for a number of mini-batches, and its dictionary (k, m).
 
-    X and D0 are as SPAMS wants them: one signal per column, in Fortran order.
+    X and D0 are as SPAMS requires: one signal per column, in Fortran order.
     """
     import spams
 
@@ -107,7 +107,7 @@ def spams_run(X: Array, D0: Array, lam: float, steps: int, threads: int) -> tupl
 def compare(
     problem: Problem, threads: Sequence[int], repeats: int, measure: Yardstick
 ) -> dict[int, list[Curve]]:
-    """Run smalto and SPAMS with each number of threads; all of them take turns."""
+    """Run smalto and SPAMS with each number of threads, alternating between them."""
     steps = max(1, len(problem.train) // BATCH)
     has_spams = importable("spams")
     X, D0 = np.asfortranarray(problem.train.T), np.asfortranarray(problem.D0.T)
@@ -118,15 +118,15 @@ def compare(
             ours[count].append(smalto_run(problem, count))
             if has_spams and not _is_starved(theirs, count):
                 theirs[count].append(spams_run(X, D0, problem.lam, steps, count))
-    # SPAMS cannot be watched, and continued from its model it begins the same patches anew. It
-    # has no randomness, though: a shorter run is the beginning of a longer one.
+    # SPAMS has no callback, and a run continued from its model starts again with the first
+    # patches. But it is deterministic: a shorter run is the beginning of a longer one.
     shorter = [2**i for i in range(math.ceil(math.log2(steps)))] if has_spams else []
     curves: dict[int, list[Curve]] = {}
     for count in threads:
         samples, _, dictionaries = ours[count][0]
         for other in (run for runs in ours.values() for run in runs):
             assert np.array_equal(other[2][-1], dictionaries[-1]), "all runs must be identical"
-        # All runs made the same dictionaries: each gets the least time that any took to it.
+        # All runs give the same dictionaries: each gets the shortest time of any run.
         seconds = np.min([run[1] for run in ours[count]], axis=0).tolist()
         curves[count] = [Curve(SMALTO, samples, seconds, [measure(D) for D in dictionaries])]
         if has_spams:
@@ -145,9 +145,9 @@ def compare(
 
 
 def _is_starved(runs: dict[int, list[Any]], count: int) -> bool:
-    """Whether more threads only make it slower: then once is enough.
+    """Return whether more threads only make it slower, so that one run is enough.
 
-    SPAMS's threads wait for each other in a loop. Beside other work that can take it twenty times
+    SPAMS's threads wait for each other in a busy loop. On a busy machine it can take twenty times
     as long with two threads as with one.
     """
     best = [min(run[0] for run in kept) for kept in runs.values() if kept]
@@ -155,13 +155,13 @@ def _is_starved(runs: dict[int, list[Any]], count: int) -> bool:
 
 
 class _Enough(Exception):
-    """Ends scikit-learn's loop."""
+    """Raised to end scikit-learn's loop."""
 
 
 def sklearn_run(
     problem: Problem, algorithm: str, threads: int, target: float, limit: float, measure: Yardstick
 ) -> Curve:
-    """scikit-learn until it reaches the target or has trained for ``limit`` seconds."""
+    """Run scikit-learn until it reaches the target or has trained for ``limit`` seconds."""
     from sklearn.decomposition import MiniBatchDictionaryLearning
 
     method = f"scikit-learn {algorithm}"
@@ -207,7 +207,7 @@ def warm_up(problem: Problem, threads: int, measure: Yardstick) -> None:
 
 
 def run(problem: Problem, options: argparse.Namespace, measure: Yardstick) -> list[dict[str, Any]]:
-    """All methods on one problem, with each number of threads."""
+    """Run all methods on one problem, with each number of threads."""
     for threads in options.threads:
         warm_up(problem, threads, measure)
     found = []
@@ -233,9 +233,9 @@ def run(problem: Problem, options: argparse.Namespace, measure: Yardstick) -> li
 
 
 def compare_fewer_threads(runs: list[dict[str, Any]]) -> None:
-    """Ratios to smalto's time, each method at its best with at most as many threads.
+    """Return ratios to smalto's time, each method with its best number of threads up to this one.
 
-    Some are slower with two threads than with one: then they are compared with one.
+    Methods that are slower with two threads than with one are compared with one.
     """
     for this in runs:
         same = [
@@ -333,7 +333,7 @@ def plot(problem: Problem, runs: list[dict[str, Any]], out: Path) -> None:
         for entry in this["methods"]:
             ax.plot(
                 entry["seconds"], entry["cost"], ".-", label=entry["method"],
-                color=COLOURS[entry["method"]],
+                color=COLORS[entry["method"]],
             )  # fmt: skip
         ax.axhline(this["target"], color="0.7", lw=1, zorder=0)
         ax.set(xscale="log", title=f"{this['dtype']}, threads: {this['threads']}")
@@ -357,10 +357,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "Test cost against training time: smalto, SPAMS, scikit-learn.", n=100_000
     )
     add = arguments_of.add_argument
-    add("--test", type=int, default=5_000, help="how many test patches")
+    add("--test", type=int, default=5_000, help="number of test patches")
     add(
         "--sklearn", nargs="*", choices="ABC", default=["A"],
-        help="the settings on which scikit-learn runs too (it is slow)",
+        help="settings on which scikit-learn also runs (it is slow)",
     )  # fmt: skip
     add("--sklearn-seconds", type=float, default=60.0, help="stop scikit-learn after these")
     options = arguments_of.parse_args(arguments)

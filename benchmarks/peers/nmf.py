@@ -1,14 +1,14 @@
-"""NMF and non-negative sparse coding against scikit-learn and SPAMS, on the paper's sets D, E and F.
+"""NMF and non-negative sparse coding against scikit-learn and SPAMS, on sets D, E and F.
 
-Cost ½‖X − CD‖²/n (+ lam ΣC/n for sparse coding) against seconds. These include coding all samples
-over the dictionary that a method has come to, each with the coder of its own package: `encode`,
-`spams.lasso`, `MiniBatchNMF.transform` (the codes of scikit-learn's `NMF` come with its
-dictionary); "learning alone" leaves that out. The cost of a dictionary is always that of exact
-codes. The target is 1 % above the lowest cost that any of the others reaches in the time allowed;
-between two measurements of a run time is interpolated. All samples have norm 1 and are float32.
+Cost ½‖X − CD‖²/n (+ lam ΣC/n for sparse coding) against seconds. The seconds include coding all
+samples over the dictionary reached, with the coder of the same package: `encode`, `spams.lasso`,
+`MiniBatchNMF.transform` (scikit-learn's `NMF` returns codes with its dictionary). "learning alone"
+excludes coding. The cost of a dictionary is always that of exact codes. The target is 1 % above
+the lowest cost that any of the others reaches within the time limit; times between two
+measurements are interpolated. All samples have norm 1 and are float32.
 
-Run it with ``python -m benchmarks.peers.nmf``. D and E are the faces of CBCL and of Yale B, read
-from the folder named by SMALTO_DATA; without it only F is run.
+Run it with ``python -m benchmarks.peers.nmf``. D and E are the faces of CBCL and of Yale B, in the
+folder named by SMALTO_DATA; without it only F is run.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from smalto.coders import Lasso
 from smalto.datasets import natural_images, random_patches
 
 WITHIN = 1.01  # of the lowest cost of the others
-SPACING = 1.2  # between the moments at which a run is measured
+SPACING = 1.2  # ratio of the times at which a run is measured
 
 
 @dataclass(frozen=True)
 class Task:
-    """What all methods are given."""
+    """The input of all methods."""
 
     X: Array
     k: int
@@ -59,7 +59,7 @@ class Task:
 
 @dataclass
 class Curve:
-    """The cost that a method has reached after so many seconds, and those coding takes then."""
+    """Cost of a method against seconds, and the seconds of coding at each point."""
 
     method: str
     seconds: list[float] = field(default_factory=list)
@@ -67,14 +67,14 @@ class Curve:
     cost: list[float] = field(default_factory=list)
 
     def add(self, seconds: float, coding: float, cost: float) -> None:
-        """One more point; a dictionary that is not one, with NaN in it, makes none."""
+        """Add a point, unless the dictionary contains NaN."""
         if math.isfinite(cost):
             self.seconds.append(seconds)
             self.coding.append(coding)
             self.cost.append(cost)
 
     def to(self, target: float, *, coded: bool) -> float | None:
-        """Seconds until the cost was as low as ``target``; None if it never was."""
+        """Return the seconds until the cost reached ``target``; None if it never did."""
         below = np.flatnonzero(np.asarray(self.cost) <= target)
         if not below.size:
             return None
@@ -86,13 +86,13 @@ class Curve:
         return seconds + coding
 
     def by(self, seconds: float) -> float:
-        """The lowest cost within so many seconds; the first one where that took longer."""
+        """Return the lowest cost within a time limit; the first cost if that took longer."""
         reached = [c for s, c in zip(self.seconds, self.cost, strict=True) if s <= seconds]
         return min(reached or self.cost[:1], default=math.inf)
 
 
 def load(name: str, quick: bool) -> tuple[Array, int]:
-    """Rows of unit norm, and how many atoms the paper learns from them."""
+    """Return rows of unit norm, and the number of atoms that the paper learns from them."""
     if name == "F":
         n, size = (2000, 8) if quick else (100_000, 16)
         X = random_patches(
@@ -110,7 +110,7 @@ def load(name: str, quick: bool) -> tuple[Array, int]:
 
 
 def cost_of(X: Array, C: Any, D: Array, lam: float) -> float:
-    """Mean cost of given codes, summed in float64."""
+    """Return the mean cost of given codes, summed in float64."""
     total = 0.0
     for begin in range(0, len(X), 4096):
         rows = slice(begin, begin + 4096)
@@ -120,7 +120,7 @@ def cost_of(X: Array, C: Any, D: Array, lam: float) -> float:
 
 
 def measured(task: Task, D: Array) -> tuple[float, float]:
-    """The seconds that coding takes, and the cost over a dictionary with these exact codes."""
+    """Return the seconds that coding takes, and the cost of the exact codes."""
     D = np.ascontiguousarray(D, task.X.dtype)
     if not np.isfinite(D).all():
         return 0.0, math.inf
@@ -130,7 +130,7 @@ def measured(task: Task, D: Array) -> tuple[float, float]:
 
 
 def smalto(task: Task, seed: int) -> Curve:
-    """Our `NMF`; dictionaries are kept as it runs and measured afterwards."""
+    """Run smalto's `NMF`; its dictionaries are kept, and evaluated afterwards."""
     kept: list[tuple[float, Array]] = []
     begin, off = task.clock(), 0.0
 
@@ -144,9 +144,14 @@ def smalto(task: Task, seed: int) -> Curve:
         return seconds >= task.limit
 
     model = NMF(
-        task.k, lam=task.lam, tol=0.0, max_epochs=1_000_000, callbacks=[watch],
-        n_threads=task.threads, random_state=seed,
-    )  # fmt: skip
+        task.k,
+        lam=task.lam,
+        tol=0.0,
+        max_epochs=1_000_000,
+        callbacks=[watch],
+        n_threads=task.threads,
+        random_state=seed,
+    )
     model.fit(task.X)
     kept.append((task.clock() - begin - off, model.components_))
     curve = Curve("smalto NMF")
@@ -156,7 +161,7 @@ def smalto(task: Task, seed: int) -> Curve:
 
 
 def sklearn_batch(solver: str, init: str) -> Callable[[Task, int], Curve]:
-    """scikit-learn's `NMF`, a few iterations at a time, each going on from the last."""
+    """Run scikit-learn's `NMF`, a few iterations at a time."""
 
     def run(task: Task, seed: int) -> Curve:
         from sklearn.decomposition import NMF as Peer
@@ -172,9 +177,15 @@ def sklearn_batch(solver: str, init: str) -> Callable[[Task, int], Curve]:
                 return curve
             begin = task.clock()
             W, H, _ = non_negative_factorization(
-                X, W=W, H=H, n_components=task.k, init="custom", solver=solver, max_iter=step,
+                X,
+                W=W,
+                H=H,
+                n_components=task.k,
+                init="custom",
+                solver=solver,
+                max_iter=step,
                 tol=0.0,
-            )  # fmt: skip
+            )
             took = task.clock() - begin
             seconds += took
             iterations += step
@@ -185,7 +196,7 @@ def sklearn_batch(solver: str, init: str) -> Callable[[Task, int], Curve]:
 
 
 def sklearn_online(task: Task, seed: int) -> Curve:
-    """scikit-learn's `MiniBatchNMF`, batch after batch."""
+    """Run scikit-learn's `MiniBatchNMF`, batch by batch."""
     from sklearn.decomposition import MiniBatchNMF
 
     X, curve, seconds, due = task.X, Curve("scikit-learn MiniBatchNMF"), 0.0, 0.0
@@ -205,13 +216,13 @@ def sklearn_online(task: Task, seed: int) -> Curve:
                 due = 1.5 * seconds
             if seconds >= task.limit:
                 break
-    coding = timed(model.transform, X, clock=task.clock)[0]  # long: once is enough
+    coding = timed(model.transform, X, clock=task.clock)[0]  # long runs need no repeats
     curve.coding = [coding] * len(curve.cost)
     return curve
 
 
 def spams_runs(kind: str) -> Callable[[Task, int], Curve]:
-    """`spams.nmf` or `spams.nnsc`, afresh for ever more iterations: it cannot be watched."""
+    """Run `spams.nmf` or `spams.nnsc`, which have no callback, for more and more iterations."""
 
     def run(task: Task, seed: int) -> Curve:
         import spams
@@ -226,9 +237,15 @@ def spams_runs(kind: str) -> Callable[[Task, int], Curve]:
             seconds, D = timed(learn, data, iter=iterations, **settings, clock=task.clock)
             D = np.asfortranarray(D)
             coding, _ = timed(
-                spams.lasso, data, D, lambda1=task.lam, mode=2, pos=True,
-                numThreads=task.threads, clock=task.clock,
-            )  # fmt: skip
+                spams.lasso,
+                data,
+                D,
+                lambda1=task.lam,
+                mode=2,
+                pos=True,
+                numThreads=task.threads,
+                clock=task.clock,
+            )
             curve.add(seconds, coding, measured(task, D.T)[1])
             iterations = math.ceil(iterations * min(1.5, max(task.limit / seconds, 1.05)))
         return curve
@@ -237,7 +254,7 @@ def spams_runs(kind: str) -> Callable[[Task, int], Curve]:
 
 
 def rivals(lam: float) -> Iterator[Callable[[Task, int], Curve]]:
-    """Those that solve the same problem."""
+    """Return the methods that solve this problem."""
     if lam == 0.0:
         yield sklearn_batch("cd", "nndsvda")
         yield sklearn_batch("cd", "random")
@@ -248,12 +265,12 @@ def rivals(lam: float) -> Iterator[Callable[[Task, int], Curve]]:
 
 
 def compare(name: str, task: Task, starts: int) -> dict[str, Any]:
-    """Run all methods from several starts; print and return what came out."""
+    """Run all methods from several starts; print and return the results."""
     n, m = task.X.shape
     kind = "NMF" if task.lam == 0.0 else f"NNSC, lam = {task.lam:.4f}"
     print(f"{kind} of {name}: {n} x {m}, k = {task.k}, {task.threads} thread(s), {task.limit:g} s")
     with blas_threads(task.threads):
-        smalto(replace(task, X=task.X[: 20 * task.k], limit=0.5), 0)  # kernels are compiled
+        smalto(replace(task, X=task.X[: 20 * task.k], limit=0.5), 0)  # compile the kernels
         curves: list[list[Curve]] = [
             [method(task, seed) for seed in range(starts)] for method in [smalto, *rivals(task.lam)]
         ]
@@ -269,19 +286,31 @@ def compare(name: str, task: Task, starts: int) -> dict[str, Any]:
             for mean, first in zip(means, firsts, strict=True)
         ]
         rows.append([runs[0].method, f"{last:.6f}", means[0], ratios[0], means[1], ratios[1]])
-        entries.append({
-            "method": runs[0].method, "last": last if math.isfinite(last) else None,
-            "seconds_to_target": means[0], "ratio": ratios[0],
-            "learning_alone": means[1], "ratio_learning": ratios[1],
-            "curves": [{"seconds": c.seconds, "coding": c.coding, "cost": c.cost} for c in runs],
-        })  # fmt: skip
+        entries.append(
+            {
+                "method": runs[0].method,
+                "last": last if math.isfinite(last) else None,
+                "seconds_to_target": means[0],
+                "ratio": ratios[0],
+                "learning_alone": means[1],
+                "ratio_learning": ratios[1],
+                "curves": [
+                    {"seconds": c.seconds, "coding": c.coding, "cost": c.cost} for c in runs
+                ],
+            }
+        )
     print(f"target {target:.6f}: 1 % above the lowest of the others")
     heads = ["method", "last cost", "seconds to target", "x smalto", "learning alone", "x smalto"]
     table(heads, rows)
     return {
-        "set": name, "lam": task.lam, "threads": task.threads, "shape": [n, m], "atoms": task.k,
-        "target": target if math.isfinite(target) else None, "methods": entries,
-    }  # fmt: skip
+        "set": name,
+        "lam": task.lam,
+        "threads": task.threads,
+        "shape": [n, m],
+        "atoms": task.k,
+        "target": target if math.isfinite(target) else None,
+        "methods": entries,
+    }
 
 
 def _mean(times: list[float | None]) -> float | None:
@@ -308,7 +337,7 @@ def main() -> None:
         options.sets = [name for name in options.sets if name == "F"]
     about = machine()
     announce(about)
-    warnings.filterwarnings("ignore", module="sklearn")  # that so few iterations do not converge
+    warnings.filterwarnings("ignore", module="sklearn")  # ConvergenceWarning
     runs = []
     for name in options.sets:
         X, k = load(name, options.quick)

@@ -1,8 +1,9 @@
 """Projections against SPAMS, sorting, the filter of Condat, and bisection over total variation.
 
-One process, one thread, the same data and dtype for everyone, kernels compiled first, the best
-of several runs. Run as ``python -m benchmarks.peers.projections``. A ratio is the peer's time
-over ours. SPAMS is left out where it is not installed.
+One process, one thread, the same data and dtype for all methods, kernels compiled first, the best
+of several runs. A ratio is the peer's time over ours. SPAMS is skipped if it is not installed.
+
+Run it with ``python -m benchmarks.peers.projections``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SHAPES = [(4096, 64), (500, 1000), (20, 10**5), (1, 10**6), (1, 10**7)]
 
 
 def best(call, seconds=0.6, runs=9):
-    """Measure the least time of a call, in seconds, after one that is not counted."""
+    """Return the shortest time of a call in seconds, after one warm-up."""
     call()
     least, begin = np.inf, time.perf_counter()
     for _ in range(runs):
@@ -44,7 +45,7 @@ def best(call, seconds=0.6, runs=9):
 
 
 def slope(sizes, times):
-    """Fit the exponent of growth over all sizes."""
+    """Return the exponent of growth over all sizes."""
     return np.polyfit(np.log(sizes), np.log(times), 1)[0]
 
 
@@ -54,7 +55,7 @@ def by_spams(U, **how):
 
 
 def by_sorting(V, radius=1.0, simplex=False):
-    """Project rows onto the l1 ball or the simplex the NumPy way."""
+    """Project rows onto the l1 ball or the simplex by sorting, with NumPy."""
     x = V if simplex else np.abs(V)
     ordered = -np.sort(-x, axis=1)
     means = (np.cumsum(ordered, axis=1) - radius) / np.arange(1, V.shape[1] + 1)
@@ -66,7 +67,7 @@ def by_sorting(V, radius=1.0, simplex=False):
 
 
 def by_filtering(V, radius=1.0, simplex=False):
-    """Project rows onto the l1 ball or the simplex by one scan that keeps likely candidates."""
+    """Project rows onto the l1 ball or the simplex by Condat's filter."""
     out, kept, spare = np.empty_like(V), np.empty_like(V[0]), np.empty_like(V[0])
     _filter(V, V.dtype.type(radius), simplex, out, kept, spare)
     return out
@@ -118,7 +119,7 @@ def _filter(V, radius, simplex, out, kept, spare):
 
 
 def elastic_net(rng):
-    """Compare with SPAMS, and fit how the cost grows."""
+    """Compare the elastic-net ball with SPAMS, and fit the growth of the cost."""
     print("\nelastic-net ball, ns per entry (peer / ours)")
     for dtype in (np.float32, np.float64):
         times: dict[float, list[float]] = {}
@@ -163,7 +164,7 @@ def thresholds(rng):
 
 
 def left_side(u, gamma1, gamma2):
-    """Compute the left side of the fused-lasso constraint."""
+    """Return the left side of the fused-lasso constraint."""
     return (u**2).sum() + gamma1 * np.abs(u).sum() + gamma2 * np.abs(np.diff(u)).sum()
 
 
@@ -186,7 +187,7 @@ def by_bisection(v, gamma1, gamma2):
 
 
 def fused(rng):
-    """Compare with bisection over total variation, and the three roads with each other."""
+    """Compare the methods for the fused-lasso ball with each other and with bisection."""
     print("\nfused-lasso ball, microseconds (peer / ours)")
     signals = {
         "noise": lambda m: rng.standard_normal(m),

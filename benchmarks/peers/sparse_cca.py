@@ -1,13 +1,13 @@
 """Sparse CCA on genomic data: correlations of gene expressions with copy numbers (Section 6.3).
 
-Breast cancer samples (Chin et al. 2006): for each of 23 chromosomes a pair of weights for the
-expressions of all genes (25 of them nonzero) and for the copy numbers along the chromosome, from
-3/4 of the samples; its correlation on these and on the rest, over ten random splits. Everything is
-standardised by the training part. Our own penalised matrix decomposition is the baseline, at
-several penalties; the one with the best mean *test* correlation counts.
+Breast cancer samples (Chin et al. 2006). For each of 23 chromosomes a pair of weights is fitted on
+3/4 of the samples: for the expressions of all genes (25 nonzero) and for the copy numbers along
+the chromosome. Correlations are measured on these samples and on the rest, over ten random splits.
+Everything is standardized by the training part. The baseline is our own implementation of the
+penalized matrix decomposition, with the penalty of the best mean *test* correlation.
 
-The data is read from the folder that SMALTO_DATA names (breast_chin2006/breastdata.npz: the
-``breastdata`` of the R package PMA); without it, data of the same kind is made up.
+The data is read from the folder named by SMALTO_DATA (breast_chin2006/breastdata.npz: the
+``breastdata`` of the R package PMA); without it, similar data is simulated.
 
 Run it with ``python -m benchmarks.peers.sparse_cca``.
 """
@@ -23,16 +23,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.genomes import PLACE, Genomes, correlation, made_up, read, standardised
+from benchmarks.genomes import PLACE, Genomes, correlation, made_up, read, standardized
 from benchmarks.peers.common import Array, add_common, announce, blas_threads, machine, save, table
 from benchmarks.pmd import pmd
 from smalto import SparseCCA
 
-MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the noise: the penalties of the baseline
+MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # penalties of the baseline, in multiples of the noise
 
 
 def load(quick: bool) -> Genomes:
-    """The breast cancer data, or what is made up."""
+    """Return the breast cancer data, or simulated data."""
     folder = os.environ.get("SMALTO_DATA")
     if folder and not quick:
         return read(Path(folder) / PLACE)
@@ -40,14 +40,14 @@ def load(quick: bool) -> Genomes:
 
 
 def correlations(model: SparseCCA, X: Array, Y: Array, data: Genomes, seed: int) -> list[float]:
-    """Fit on a split's training part: correlations on it and on the rest."""
+    """Fit on the training part of a split; return the correlations on it and on the rest."""
     train, test = data.split(seed)
     model.fit(X[train], Y[train])
     return [model.score(X[train], Y[train]), model.score(X[test], Y[test])]
 
 
 def smalto_run(data: Genomes, splits: int, threads: int) -> tuple[float, Array]:
-    """Seconds, and correlations (splits, chromosomes, 2)."""
+    """Return seconds, and correlations (splits, chromosomes, 2)."""
     numbers = np.unique(data.chromosome)
     jobs = [(seed, c) for seed in range(splits) for c in numbers]
 
@@ -62,15 +62,15 @@ def smalto_run(data: Genomes, splits: int, threads: int) -> tuple[float, Array]:
 
 
 def pmd_run(data: Genomes, splits: int, multiple: float) -> tuple[float, Array]:
-    """The same with the baseline."""
+    """Return the same for the baseline."""
     numbers = np.unique(data.chromosome)
     found = np.empty((splits, len(numbers), 2))
     begin = time.perf_counter()
     for seed in range(splits):
         train, test = data.split(seed)
-        X = standardised(data.expressions, train)
+        X = standardized(data.expressions, train)
         for place, c in enumerate(numbers):
-            Y = standardised(data.copies[:, data.chromosome == c], train)
+            Y = standardized(data.copies[:, data.chromosome == c], train)
             u, v = pmd(X[train], Y[train], 25, multiple)
             for part, rows in enumerate((train, test)):
                 found[seed, place, part] = correlation(X[rows] @ u, Y[rows] @ v)
@@ -78,12 +78,14 @@ def pmd_run(data: Genomes, splits: int, multiple: float) -> tuple[float, Array]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Compare and print."""
+    """Run the comparison and print it."""
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="fits at once")
+    parser.add_argument(
+        "--threads", nargs="+", type=int, default=[1, 2], help="number of fits at once"
+    )
     add_common(parser)
     options = parser.parse_args(arguments)
     about = machine()
@@ -111,11 +113,15 @@ def main(arguments: list[str] | None = None) -> None:
 def _entry(method: str, threads: int, seconds: float, found: Array) -> dict[str, Any]:
     mean, deviation = found.mean(axis=(0, 1)), found.std(axis=0, ddof=1).mean(axis=0)
     return {
-        "method": method, "threads": threads, "seconds": seconds,
-        "train": float(mean[0]), "test": float(mean[1]),
-        "train_deviation": float(deviation[0]), "test_deviation": float(deviation[1]),
+        "method": method,
+        "threads": threads,
+        "seconds": seconds,
+        "train": float(mean[0]),
+        "test": float(mean[1]),
+        "train_deviation": float(deviation[0]),
+        "test_deviation": float(deviation[1]),
         "test_by_chromosome": found.mean(axis=0)[:, 1].tolist(),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

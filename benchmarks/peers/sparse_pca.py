@@ -1,13 +1,13 @@
-"""Sparse PCA: time to the adjusted explained variance of scikit-learn, at its density.
+"""Sparse PCA: time to reach the adjusted explained variance of scikit-learn at its density.
 
-On the paper's sets D (2 429 faces, k = 49) and F (100 000 patches of 16 x 16, k = 64), samples
-centred and of unit norm (Section 6.3). Each of scikit-learn's methods is run to its end; then
-smalto is asked for the density that it has reached. "adjusted" is the share of the variance
-explained after Zou, Hastie and Tibshirani (QR decomposition of the scores), "span" that of the
-projection onto the span of the components; both are measured here, the same for all.
+On the paper's sets D (2 429 faces, k = 49) and F (100 000 patches of 16 x 16, k = 64), with
+centered samples of unit norm (Section 6.3). Each method of scikit-learn is run to its end; then
+smalto runs with the density that it has reached. "adjusted" is the share of explained variance
+after Zou, Hastie and Tibshirani (QR decomposition of the scores), "span" that of the projection
+onto the span of the components; both are computed in the same way for all methods.
 
 ``MiniBatchSparsePCA`` runs with its defaults. ``SparsePCA`` runs with its faster method ("cd"), to
-a tolerance of 1e-3 and at most 100 iterations (``--max-iter``), which is far sooner than with its
+a tolerance of 1e-3 and at most 100 iterations (``--max-iter``), which is much faster than its
 defaults.
 
 Run it with ``python -m benchmarks.peers.sparse_pca``.
@@ -44,14 +44,16 @@ from smalto.estimators.centering import column_means
 from smalto.estimators.variance import adjusted_variances, score_moments
 
 COMPONENTS = {"D": 49, "F": 64}
-# Penalties of scikit-learn's that give components of about 0.3 and 0.15.
-ALPHAS = {"D": {"mini-batch": (0.1, 0.17), "batch": (0.05, 0.1)},
-          "F": {"mini-batch": (0.5, 0.85), "batch": (0.25, 0.3)}}  # fmt: skip
+# Penalties of scikit-learn that give densities of about 0.3 and 0.15.
+ALPHAS = {
+    "D": {"mini-batch": (0.1, 0.17), "batch": (0.05, 0.1)},
+    "F": {"mini-batch": (0.5, 0.85), "batch": (0.25, 0.3)},
+}
 SLACK = 0.005  # by which smalto's density may exceed that of the peer
 
 
 def load(name: str, quick: bool) -> tuple[Array, str]:
-    """Samples of set D or F, float32, and where they come from."""
+    """Return the samples of set D or F in float32, and their origin."""
     folder = os.environ.get("SMALTO_DATA")
     if name == "D" and folder:
         path = Path(folder) / "cbcl_faces" / "cbcl_faces.npz"
@@ -68,7 +70,7 @@ def load(name: str, quick: bool) -> tuple[Array, str]:
 
 
 def measures(X: Array, D: Array) -> dict[str, float]:
-    """Density, adjusted explained variance and that of the span, as shares."""
+    """Return density, adjusted explained variance and that of the span, as shares."""
     D = np.ascontiguousarray(D, dtype=np.float64)
     mean = column_means(X)
     moments, total = score_moments(X, D, mean)
@@ -82,7 +84,7 @@ def measures(X: Array, D: Array) -> dict[str, float]:
 
 
 def peer(kind: str, k: int, alpha: float, max_iter: int) -> Any:
-    """One of scikit-learn's estimators."""
+    """Return one of scikit-learn's estimators."""
     if kind == "mini-batch":
         return MiniBatchSparsePCA(k, alpha=alpha, random_state=0)
     return BatchSparsePCA(k, alpha=alpha, method="cd", tol=1e-3, max_iter=max_iter, random_state=0)
@@ -91,9 +93,9 @@ def peer(kind: str, k: int, alpha: float, max_iter: int) -> Any:
 def compare(
     X: Array, k: int, kind: str, alpha: float, threads: int, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Run one peer, then smalto at its density: the shortest run that is as good, and one pass."""
+    """Run a peer, then smalto at its density: the shortest run that is as good, and one pass."""
     with blas_threads(threads), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it has not converged
+        warnings.simplefilter("ignore")  # ConvergenceWarning
         theirs, model = timed(
             peer(kind, k, alpha, options.max_iter).fit, X, clock=clock_of(options)
         )
@@ -118,11 +120,13 @@ def compare(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Compare and print."""
+    """Run the comparison and print it."""
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    parser.add_argument("--sets", nargs="+", choices="DF", default=list("DF"), help="of the paper")
+    parser.add_argument(
+        "--sets", nargs="+", choices="DF", default=list("DF"), help="sets of the paper"
+    )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--levels", type=int, default=1, choices=(1, 2), help="of density")
     parser.add_argument("--max-iter", type=int, default=100, help="of scikit-learn's SparsePCA")

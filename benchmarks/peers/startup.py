@@ -1,8 +1,8 @@
-"""What smalto costs before it computes, and how much memory a long pass takes.
+"""Startup time of smalto, and memory of a long pass.
 
-The time of ``import smalto``; the first fit in a new process, with compiled kernels in the cache
-and without; and whether the memory of a pass over a memory map grows with its length. Every figure
-is measured in processes of its own.
+The time of ``import smalto``; the first fit in a new process, with and without compiled kernels
+in the cache; and whether the memory of a pass over a memory map grows with its length. Every
+figure is measured in new processes.
 
 Run it with ``python -m benchmarks.peers.startup``.
 """
@@ -21,18 +21,20 @@ from pathlib import Path
 from typing import Any
 
 N_FIRST = 1000
-SHARED = 64 * 256  # rows of the memory map that are drawn; the rest repeats them
+SHARED = 64 * 256  # distinct rows of the memory map; the rest repeats them
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, each in new processes."""
+    """Measure and print, each figure in new processes."""
     from benchmarks.peers.common import add_common, announce, machine, save, table
 
     command = argparse.ArgumentParser(
         description="Import, first fit, compilation, memory.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    command.add_argument("--repeats", type=int, default=5, help="the best of so many is taken")
+    command.add_argument(
+        "--repeats", type=int, default=5, help="number of repeats, of which the best counts"
+    )
     command.add_argument("--n", type=int, default=1_000_000, help="rows of the memory map")
     add_common(command)
     options = command.parse_args(arguments)
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figures: dict[str, float] = {}
     compilation = None
     with tempfile.TemporaryDirectory() as folder:
-        # Only with a cache of its own is the first run one without compiled kernels.
+        # An empty cache, so that the first run has no compiled kernels.
         cache = None if options.quick else Path(folder) / "cache"
         cold = child("fit", cache=cache)
         firsts = [child("fit", cache=cache) for _ in range(options.repeats)]
@@ -92,19 +94,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
         more = memory[-1]["n"] - memory[0]["n"]
         print(f"growth: {growth / 2**20:+.1f} MiB for {more:,} more rows\n")
     save(
-        options.out, "startup", about, options, seconds=figures, compilation=compilation,
-        memory=memory, growth=growth,
-    )  # fmt: skip
+        options.out,
+        "startup",
+        about,
+        options,
+        seconds=figures,
+        compilation=compilation,
+        memory=memory,
+        growth=growth,
+    )
 
 
 def child(task: str, *arguments: str, cache: Path | None) -> dict[str, Any]:
-    """Run a task of this module in a new process, with this cache of kernels or the usual one."""
+    """Run a task of this module in a new process, with this kernel cache or the usual one."""
     environment = {**os.environ, **({} if cache is None else {"NUMBA_CACHE_DIR": str(cache)})}
     begin = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.peers.startup", "--task", task, *arguments],
-        env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     seconds = time.perf_counter() - begin
     if done.returncode:
         raise RuntimeError(f"the task {task} failed:\n{done.stderr}")
@@ -112,7 +123,7 @@ def child(task: str, *arguments: str, cache: Path | None) -> dict[str, Any]:
 
 
 def write_patches(path: Path, n: int) -> str:
-    """Write n patches of 8 x 8 as raw float32, a part at a time."""
+    """Write n patches of 8 x 8 as raw float32, part by part."""
     patches = _patches(SHARED)
     with path.open("wb") as file:
         for begin in range(0, n, SHARED):
@@ -127,7 +138,7 @@ def _patches(n: int) -> Any:
 
 
 def task_import() -> dict[str, Any]:
-    """Seconds of the import."""
+    """Return the seconds of the import."""
     begin = time.perf_counter()
     import smalto  # noqa: F401
 
@@ -135,7 +146,7 @@ def task_import() -> dict[str, Any]:
 
 
 def task_fit() -> dict[str, Any]:
-    """Seconds of the first fit, in each dtype."""
+    """Return the seconds of the first fit, in each dtype."""
     import numpy as np
 
     from smalto import learn
@@ -152,7 +163,7 @@ def task_fit() -> dict[str, Any]:
 
 
 def task_everything() -> dict[str, Any]:
-    """Seconds of each kind of call, the first time."""
+    """Return the seconds of the first call of each kind."""
     import numpy as np
     from scipy import sparse
 
@@ -186,14 +197,14 @@ def task_everything() -> dict[str, Any]:
 
 
 def task_memory(path: str, n: str) -> dict[str, Any]:
-    """Anonymous memory before and at most during one pass over n rows of a memory map."""
+    """Return anonymous memory before a pass over n rows of a memory map, and its peak during it."""
     import numpy as np
 
     from smalto import learn
     from smalto.coders import Lasso
 
     X = np.memmap(path, np.float32, "r", shape=(int(n), 64))
-    learn(np.array(X[:4096]), 256, Lasso(0.15), random_state=0)  # kernels are loaded
+    learn(np.array(X[:4096]), 256, Lasso(0.15), random_state=0)  # load the kernels
     before = peak = _anonymous_memory()
 
     def watch(state: Any, record: Any) -> None:
@@ -209,7 +220,7 @@ def task_memory(path: str, n: str) -> dict[str, Any]:
 
 
 def _anonymous_memory() -> int | None:
-    """Bytes of this process that no file backs (Linux); None elsewhere."""
+    """Return the anonymous memory of this process in bytes (Linux); None elsewhere."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
@@ -219,8 +230,11 @@ def _anonymous_memory() -> int | None:
 
 
 TASKS = {
-    "import": task_import, "fit": task_fit, "everything": task_everything, "memory": task_memory,
-}  # fmt: skip
+    "import": task_import,
+    "fit": task_fit,
+    "everything": task_everything,
+    "memory": task_memory,
+}
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--task"]:

@@ -1,11 +1,11 @@
-"""Denoising of a clip: patches over several frames against every frame by itself.
+"""Denoising of a clip: patches over several frames against single frames.
 
-smalto's ``denoise_video``, with patches of one and of several frames and a dictionary that follows
-the stream, against its ``denoise`` of single frames and scikit-image's non-local means. Judged by
-the mean over frames of the peak signal-to-noise ratio in decibels.
+smalto's ``denoise_video``, with patches of one and of several frames and a dictionary that is
+updated with each frame, against its ``denoise`` of single frames and scikit-image's non-local
+means. The measure is the mean over frames of the peak signal-to-noise ratio in decibels.
 
-Run it with ``python -m benchmarks.peers.video``; it reads ``video/carphone_pristine.mp4`` of the
-folder that SMALTO_DATA names (with OpenCV), or pans over a packaged photograph.
+Run it with ``python -m benchmarks.peers.video``. It reads ``video/carphone_pristine.mp4`` in the
+folder named by SMALTO_DATA (with OpenCV); without it, it pans over a packaged photograph.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEPTHS = (1, 3, 5)
 
 
 def clip(count: int, quick: bool) -> list[Array]:
-    """Grey frames, float32, from 0 to 255."""
+    """Return gray frames, float32, from 0 to 255."""
     folder = os.environ.get(DATA_VARIABLE)
     if quick or not folder or not importable("cv2"):
         photo = np.float32(255) * luminance(sample_photo("china")).astype(np.float32)

@@ -1,1 +1,1 @@
-"""Large data: streams from files, clusters, crashes, and where scaling ends."""
+"""Large data: streams from files, clusters, crashes, and limits of scaling."""

@@ -1,7 +1,7 @@
-"""Dask with one and with two workers, and our own threads, on settings B and C.
+"""Dask with one and two workers against threads, on settings B and C.
 
 ``python -m benchmarks.scaling.cluster`` learns from the same batches with one thread, two
-threads, one worker and two workers, several times over, and prints the times of a step.
+threads, one worker and two workers, several times, and prints the time per step.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ def main() -> None:
     problem = load(arguments.setting, 5 * arguments.batch, 1000)
     k = len(problem.D0)
     options: Any = {
-        "coder": Lasso(problem.lam), "learner": Online(arguments.batch), "init": problem.D0,
-        "random_state": 0, "max_steps": arguments.steps,
-    }  # fmt: skip
+        "coder": Lasso(problem.lam),
+        "learner": Online(arguments.batch),
+        "init": problem.D0,
+        "random_state": 0,
+        "max_steps": arguments.steps,
+    }
     print(f"{problem.title()}, batches of {arguments.batch}")
     X = da.from_array(problem.train, chunks=(-(-len(problem.train) // 8), -1))
     times: dict[str, list[float]] = {}

@@ -1,7 +1,7 @@
-"""Kill, fill and lose: runs that must end with the dictionary of a run left alone.
+"""Killed runs, full disks and lost workers must not change the dictionary.
 
 ``python -m benchmarks.scaling.crashes`` kills a run with SIGKILL at 20 random moments, each
-time followed by a resume from its checkpoint; fills a small disk under a run (as root, on
+time resuming from its checkpoint; fills a small disk under a run (as root, on
 Linux); and kills a Dask worker at 10 random moments. ``--quick`` does each a few times.
 """
 
@@ -37,12 +37,12 @@ PROBLEM = {
 
 
 def data() -> Any:
-    """Samples that some atoms will be duplicates and strays for."""
+    """Return samples that lead to duplicate and unused atoms."""
     return np.random.default_rng(0).standard_normal((20_000, 24))
 
 
 def child(folder: Path) -> None:
-    """The run that is killed: it goes on from its checkpoint, if there is one."""
+    """Learn, from the checkpoint if there is one; this is the run that is killed."""
     path = folder / "run.safetensors"
     options: Any = {"max_epochs": EPOCHS, "callbacks": [Checkpoint(path, every_steps=1)]}
     state = {"state": State.load(path)} if path.exists() else PROBLEM
@@ -51,7 +51,7 @@ def child(folder: Path) -> None:
 
 
 def kills(count: int, folder: Path, seed: int) -> tuple[int, int, bool]:
-    """Kill so often: how many kills, how many readable checkpoints after, whether D is equal."""
+    """Kill a run repeatedly; return the kills, the readable checkpoints, and whether D is equal."""
     X = data()
     np.save(folder / "x.npy", X)
     expected = learn(X, ATOMS, max_epochs=EPOCHS, **PROBLEM).D
@@ -84,7 +84,7 @@ def _stamp(path: Path) -> int:
 
 
 def full_disk(folder: Path) -> str:
-    """What happens when the disk is full."""
+    """Fill the disk under a run, and describe what happens."""
     mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
     if sys.platform != "linux" or os.geteuid() or subprocess.run(mount, check=False).returncode:
         return "skipped: needs root on Linux to mount a small disk"
@@ -119,7 +119,7 @@ def full_disk(folder: Path) -> str:
 
 
 def lost_workers(count: int, seed: int) -> tuple[int, int]:
-    """Kill a worker once in each of so many runs: how many ended, and ended equal."""
+    """Kill a worker once in each of several runs; return how many finished, and how many equal."""
     import dask.array as da
     from distributed import Client, LocalCluster
 
@@ -131,7 +131,7 @@ def lost_workers(count: int, seed: int) -> tuple[int, int]:
     ended = equal = 0
     whole = None
     for number in range(count):
-        # A new cluster each time: not every killed worker is replaced in good time.
+        # A new cluster each time: a killed worker is not always replaced soon enough.
         with (
             LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
             Client(local) as client,
@@ -158,7 +158,7 @@ def lost_workers(count: int, seed: int) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Run what is asked for, and print what came of it."""
+    """Run the selected tests and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true")

@@ -1,8 +1,8 @@
-"""Shares of the features on data with very many of them: faces of 192 x 168 pixels.
+"""Learning from a share of the features per step, on faces of 192 x 168 pixels.
 
 ``python -m benchmarks.scaling.features`` learns 49 non-negative atoms from the Extended Yale B
-faces (m = 32 256), with all features and with shares of them at each step, and prints after how
-many seconds of one processor each comes to a cost.
+faces (m = 32 256), with all features and with a share of them at each step, and prints the
+processor seconds after which each reaches a given cost.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from smalto.learners import Online
 
 
 def faces() -> Any:
-    """The faces as rows of norm 1, in random order."""
+    """Return the faces as rows of norm 1, in random order."""
     file = Path(os.environ["SMALTO_DATA"]) / "yale_b" / "yaleb_cropped_192x168.npz"
     with np.load(file) as arrays:
         X = arrays["images"].reshape(len(arrays["images"]), -1).astype(np.float32)
@@ -32,7 +32,7 @@ def faces() -> Any:
 
 
 def cost(X: Any, D: Any, coder: Lasso) -> float:
-    """The mean cost of the rows of X over a dictionary."""
+    """Return the mean cost of the rows of X over a dictionary."""
     codes = encode(X, D, coder)
     left = X - codes @ D
     return float(0.5 * np.sum(left * left) + coder.penalty(codes).sum()) / len(X)
@@ -41,10 +41,10 @@ def cost(X: Any, D: Any, coder: Lasso) -> float:
 def run(
     X: Any, atoms: int, coder: Lasso, share: float, most: float
 ) -> list[tuple[int, float, Any]]:
-    """Dictionaries along a run, with the step and the seconds of the processor until then."""
+    """Return dictionaries during a run, with their step and processor seconds."""
     learner = Online(256, features=None if share == 1.0 else share)
     options: Any = {"constraint": L2Ball(positive=True), "learner": learner, "n_threads": 1}
-    learn(X, atoms, coder, max_steps=2, random_state=0, **options)  # compiles
+    learn(X, atoms, coder, max_steps=2, random_state=0, **options)  # compile the kernels
     kept: list[tuple[int, float, Any]] = []
     clock, aside = time.process_time(), 0.0
 
@@ -79,8 +79,9 @@ def main() -> None:
         steps, seconds, _ = kept[-1]
         print(
             f"share {share:4.2f}: {steps:5d} steps of {1000 * seconds / steps:.0f} ms, "
-            f"cost at the end {curves[share][-1][1]:.5f}", flush=True,
-        )  # fmt: skip
+            f"cost at the end {curves[share][-1][1]:.5f}",
+            flush=True,
+        )
     final = min(cost for curve in curves.values() for _, cost in curve)
     for excess in (0.2, 0.1, 0.05, 0.02):
         wanted = final * (1 + excess)

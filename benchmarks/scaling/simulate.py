@@ -1,10 +1,10 @@
-"""Where a cluster stops scaling: a simulation from measured costs and assumed links.
+"""Limits of scaling on a cluster: a simulation from measured costs and assumed links.
 
-``python -m benchmarks.scaling.simulate`` measures, on one thread of this machine, what coding a
-sample, the dictionary update and the Gram matrix cost on settings A, B and C (or takes them from
-``--costs``), and plays a synchronous and a pipelined run of W workers and one client, message
-by message. It prints throughput relative to one worker, and the batch from which W workers are
-used to 80 %.
+``python -m benchmarks.scaling.simulate`` measures the time of coding a sample, of the dictionary
+update and of the Gram matrix on settings A, B and C, on one thread of this machine (or reads it
+from ``--costs``). It then simulates a synchronous and a pipelined run of W workers and one client,
+message by message. It prints the throughput relative to one worker, and the batch size from which
+the W workers are busy 80 % of the time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TASKS_PER_WORKER = 1  # of a batch: the fewest messages
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds, on one thread, and what a coded sample takes to send, in bytes."""
+    """Seconds on one thread, and the size of a coded sample in bytes."""
 
     code: float  # a sample
     prepare: float  # the Gram matrix, by every worker at every step
@@ -38,7 +38,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Links:
-    """How long messages take: a latency for each, and the bandwidth of the client."""
+    """The network: the latency of a message, and the bandwidth of the client."""
 
     latency: float = 0.5e-3
     bandwidth: float = 1.25e9  # bytes a second: 10 Gbit/s
@@ -46,7 +46,7 @@ class Links:
 
 
 def measure(name: str) -> Costs:
-    """Time the parts of a step on a setting, best of three, in seconds of the processor."""
+    """Return the processor seconds of the parts of a step on a setting, best of three."""
     from benchmarks.peers.common import load
     from smalto import learn
     from smalto.coders import Lasso
@@ -61,16 +61,22 @@ def measure(name: str) -> Costs:
     problem = load(name, 20_000, 1000)
     coder = Lasso(problem.lam)
     state = learn(
-        problem.train, len(problem.D0), coder, learner=Online(2048), init=problem.D0,
-        random_state=0, max_epochs=2, n_threads=1,
-    ).state  # fmt: skip
+        problem.train,
+        len(problem.D0),
+        coder,
+        learner=Online(2048),
+        init=problem.D0,
+        random_state=0,
+        max_epochs=2,
+        n_threads=1,
+    ).state
     X = problem.train[:1024]
     samples = Samples(np.arange(len(X)), Signals(X))
 
     def best(run: Any) -> float:
         times = []
         for _ in range(3):
-            clock = time.thread_time()  # not disturbed by what else runs on the machine
+            clock = time.thread_time()  # processor time, since other programs may be running
             run()
             times.append(time.thread_time() - clock)
         return min(times)
@@ -92,11 +98,11 @@ def measure(name: str) -> Costs:
 def throughput(
     costs: Costs, links: Links, workers: int, batch: int, *, staleness: int = 0, steps: int = 30
 ) -> float:
-    """Samples a second of a run, played event by event.
+    """Return the samples per second of a run, simulated event by event.
 
-    The client's link and the client itself do one thing at a time, in the order in which they
-    are asked; so does each worker. The dictionary reaches the workers along a tree. A worker sends
-    codes and samples, or their statistics, whichever is less work for the client.
+    The client, its link and each worker handle one thing at a time, in order of arrival. The
+    dictionary reaches the workers along a tree. A worker sends codes and samples, or their
+    statistics, whichever is less work for the client.
     """
     share = batch / workers
     coding = costs.prepare + share * costs.code
@@ -109,9 +115,9 @@ def throughput(
     sent_at = (costs.statistics_bytes if summed else share * costs.sample_bytes) / links.bandwidth
     hops = max(1.0, np.ceil(np.log2(workers + 1)))
     spread = hops * (links.latency + costs.dictionary_bytes / links.bandwidth)
-    free = np.zeros(workers)  # when each worker is done with what it has
+    free = np.zeros(workers)  # when each worker becomes idle
     link = client = 0.0
-    dictionary = [0.0] * (staleness + 1)  # when the dictionary of each step under way is ready
+    dictionary = [0.0] * (staleness + 1)  # when the dictionary of each step in progress is ready
     for step in range(steps):
         begin = dictionary[step] + spread + workers * TASKS_PER_WORKER * links.per_task
         free = np.maximum(free, begin) + coding + summing
@@ -126,7 +132,7 @@ def throughput(
 
 
 def efficient_batch(costs: Costs, links: Links, workers: int, staleness: int) -> int | None:
-    """The smallest batch (a power of two) at which workers are used to 80 %."""
+    """Return the smallest batch (a power of two) at which workers are busy 80 % of the time."""
     alone = 1.0 / costs.code
     for power in range(9, 27):
         rate = throughput(costs, links, workers, 1 << power, staleness=staleness)
@@ -136,10 +142,10 @@ def efficient_batch(costs: Costs, links: Links, workers: int, staleness: int) ->
 
 
 def main() -> None:
-    """Measure or read, simulate, print."""
+    """Measure or read the costs, simulate, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--costs", type=Path, help="costs from an earlier run, as JSON")
-    parser.add_argument("--save", type=Path, help="keep the measured costs, as JSON")
+    parser.add_argument("--save", type=Path, help="write the measured costs to this file, as JSON")
     arguments = parser.parse_args()
     if arguments.costs:
         read = json.loads(arguments.costs.read_text())

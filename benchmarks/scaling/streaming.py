@@ -1,9 +1,9 @@
 """Learning from a memory map: resident memory, and throughput against an array in memory.
 
 ``python -m benchmarks.scaling.streaming`` writes 10 million samples of setting A (8x8 patches,
-float32, 2.6 GB) to a temporary file and learns 256 atoms from all of them; ``--samples`` takes
-fewer. Throughput is measured on parts of the run, alternating with the same number of samples
-from an array in memory, in one process.
+float32, 2.6 GB) to a temporary file and learns 256 atoms from all of them (``--samples`` changes
+the number). Throughput is measured on parts of the run, alternating with the same number of
+samples from an array in memory, in one process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 
 def resident() -> float:
-    """Resident memory of this process in MB."""
+    """Return the resident memory of this process in MB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
@@ -34,7 +34,7 @@ def resident() -> float:
 
 
 def write(path: Path, patches: Array, samples: int) -> None:
-    """Write so many samples: the patches again and again, each time scaled differently."""
+    """Write samples to a file: the patches repeated, each time scaled differently."""
     rng = np.random.default_rng(0)
     file = np.lib.format.open_memmap(
         path, mode="w+", dtype=np.float32, shape=(samples, patches.shape[1])
@@ -67,7 +67,7 @@ def main() -> None:
         ratios, loads = [], []
         for _ in range(arguments.rounds):
             times, spent = [], []
-            # A buffer that does not hold all of the file: it is read chunk by chunk.
+            # A buffer smaller than the file, so that it is read chunk by chunk.
             file = as_source(Path(folder) / "part.npy", buffer_rows=some // 8)
             for data in (X, file):
                 clock, processor = time.perf_counter(), time.process_time()
@@ -79,8 +79,9 @@ def main() -> None:
             rate = 2 * some / times[1]
             print(
                 f"memory {times[0]:.2f} s, file {times[1]:.2f} s ({rate:.0f} samples/s): "
-                f"throughput of the file {ratios[-1]:.3f} of that of memory", flush=True,
-            )  # fmt: skip
+                f"throughput of the file {ratios[-1]:.3f} of that of memory",
+                flush=True,
+            )
         print(
             f"median throughput: {np.median(ratios):.3f} of that of an array in memory, with "
             f"{np.median(loads):.3f} of its processor time"

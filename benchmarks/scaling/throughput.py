@@ -1,8 +1,8 @@
-"""Samples a second against the batch size, the number of atoms, threads and workers.
+"""Samples per second against the batch size, the number of atoms, threads and workers.
 
 ``python -m benchmarks.scaling.throughput --picture throughput.png`` learns from 8x8 patches
 (setting A) over dictionaries of several sizes, with one and two threads and with one and two Dask
-workers of one thread each, and prints the best rate of a few rounds.
+workers of one thread each. It prints the best rate of a few rounds.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from smalto.learners import Online
 
 BATCHES = (256, 512, 1024, 2048, 4096, 8192, 16384)
 ATOMS = (64, 128, 256, 512, 1024)
-BATCH, N_ATOMS = 2048, 256  # what stays the same while the other one varies
+BATCH, N_ATOMS = 2048, 256  # fixed while the other one varies
 WAYS = ("1 thread", "2 threads", "1 worker", "2 workers")
 
 
 def points() -> list[tuple[int, int]]:
-    """What is measured: (batch size, number of atoms)."""
+    """Return the points to measure: (batch size, number of atoms)."""
     return [(batch, N_ATOMS) for batch in BATCHES] + [(BATCH, k) for k in ATOMS if k != N_ATOMS]
 
 
 def rates(way: str, X: Any, lam: float, rounds: int, samples: int) -> dict[tuple[int, int], float]:
-    """Samples a second of one way to run, at all points."""
+    """Return the samples per second of one way to run, at all points."""
     count = int(way[0])
     with contextlib.ExitStack() as stack:
         data, run, where = X, learn, {"n_threads": count}
@@ -47,8 +47,11 @@ def rates(way: str, X: Any, lam: float, rounds: int, samples: int) -> dict[tuple
         for batch, k in points():
             steps = max(3, samples // batch)
             options: Any = {
-                "coder": Lasso(lam), "learner": Online(batch), "init": X[:k], "random_state": 0
-            }  # fmt: skip
+                "coder": Lasso(lam),
+                "learner": Online(batch),
+                "init": X[:k],
+                "random_state": 0,
+            }
             state = run(data, k, max_steps=3, **options, **where).state
             best = 0.0
             for _ in range(rounds):
@@ -60,7 +63,7 @@ def rates(way: str, X: Any, lam: float, rounds: int, samples: int) -> dict[tuple
 
 
 def draw(found: dict[str, dict[tuple[int, int], float]], path: Path) -> None:
-    """A picture of both curves of every way."""
+    """Draw both curves of every way to run."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -87,7 +90,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--samples", type=int, default=60_000, help="a round takes at least these")
+    parser.add_argument("--samples", type=int, default=60_000, help="minimum samples of a round")
     parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
     problem = load("A", 100_000, 1000)

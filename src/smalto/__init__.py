@@ -40,7 +40,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn takes longer to import than all the rest: only those who use it wait for it.
+    # Imported on first use: scikit-learn takes longer to import than everything else together.
     if name in _ESTIMATORS:
         from smalto import estimators
 

@@ -1,7 +1,8 @@
-"""The one thread pool: independent tasks, numbered, run by as many threads as asked.
+"""The thread pool that all of smalto shares.
 
-A task writes its own part of the result and nothing else, and how the work is cut into tasks
-never depends on the number of threads. So the result does not either, to the last bit.
+Work is cut into numbered, independent tasks. Each task writes only its own part of the result,
+and the cut never depends on the number of threads. Hence results are the same, bit for bit, for
+any number of threads.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _pool: ThreadPoolExecutor | None = None
 _blas: ThreadpoolController | None = None
 _blas_lock = threading.Lock()
 _limit: Any = None
-_inside = 0  # how many hold BLAS to one thread now
+_inside = 0  # number of open single_threaded_blas contexts
 
 
 def _forget_pool() -> None:
-    """Threads do not survive a fork: the child makes its own pool."""
+    """Drop the pool in a forked child: threads do not survive a fork."""
     global _pool
     _pool = None
 
@@ -36,31 +37,32 @@ if hasattr(os, "register_at_fork"):
 
 
 def available_cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def resolve_threads(n_threads: int | None) -> int:
-    """The number of threads meant by ``n_threads``: None is every core this process may use."""
+    """Return ``n_threads``, checked; None means every core that this process may use."""
     if n_threads is None:
         return available_cores()
     return check_integer("n_threads", n_threads)
 
 
 def run_tasks(task: Callable[[int], None], count: int, n_threads: int) -> None:
-    """Call ``task(i)`` for every i below ``count``; the calling thread works too.
+    """Call ``task(i)`` for every i below ``count``, in up to ``n_threads`` threads.
 
-    The first exception of a task is raised here once all threads have stopped.
+    The calling thread is one of them. If a task raises, no further task begins, and the exception
+    is raised again once all threads have stopped.
     """
     helpers = min(n_threads, count) - 1
     if helpers <= 0:
         for i in range(count):
             task(i)
         return
-    numbers = itertools.count()  # its next() is atomic: each thread takes the next free task
-    stopped = False  # after an error or Ctrl-C no new task begins
+    numbers = itertools.count()  # next() is atomic: each thread takes the next free task
+    stopped = False  # set by an error or Ctrl-C: no further task begins
 
     def work() -> None:
         nonlocal stopped
@@ -88,10 +90,10 @@ def run_tasks(task: Callable[[int], None], count: int, n_threads: int) -> None:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread: the parallelism is ours, and so is the order of summation.
+    """Limit BLAS to one thread, so that the order of summation does not depend on its threads.
 
-    The setting is the whole process's, and calls from several threads may overlap: the first
-    one in makes it, the last one out takes it back.
+    The limit applies to the whole process, and contexts in several threads may overlap: the
+    first to enter sets it, the last to leave lifts it.
     """
     global _blas, _limit, _inside
     with _blas_lock:

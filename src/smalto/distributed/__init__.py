@@ -1,9 +1,9 @@
-"""Learning on a cluster, with Dask: nothing else here imports it.
+"""Learning and coding on a Dask cluster; no other part of smalto imports Dask.
 
-The dictionary is sent to the workers, these code their parts of a batch, and the client takes
-the codes, or their statistics where that is less to send, and updates the dictionary. How a
-batch is cut depends on the data alone, and parts are taken in a fixed order: so the result
-does not depend on the number of workers, nor on those that were lost on the way.
+The client sends the dictionary to the workers. They code their parts of a batch and return the
+codes, or their statistics if these are cheaper to receive. The client then updates the
+dictionary. How a batch is cut depends on the data alone, and parts are added in a fixed order.
+Hence the result depends neither on the number of workers nor on workers lost during the run.
 """
 
 from __future__ import annotations
@@ -40,33 +40,36 @@ def learn(
     blocks_at_once: int = 8,
     **options: Any,
 ) -> Result:
-    """Learn a dictionary on a cluster: `smalto.learn`, with the coding done by Dask workers.
+    """Learn a dictionary as `smalto.learn` does, with the coding done by Dask workers.
 
     Parameters
     ----------
     source : Dask array, Dask bag, or list of arrays, sources, paths or delayed objects
-        Training samples, one per row. A path must mean the same file for all workers. The
-        parts of a bag are lists of samples.
+        Training samples, one per row. A path must name the same file on all workers. The
+        partitions of a bag are lists of samples.
     n_atoms, coder, constraint, learner
         As for `smalto.learn`.
     client : Client or address, optional
-        The cluster. By default the client that is in use, or else a cluster of one process per
-        core of this machine, for the time of the run.
+        The cluster. By default the current Dask client; if there is none, a local cluster with
+        one process per core, for the duration of the run.
     staleness : int, default 0
-        How many batches may be under way over older dictionaries. 0 is the algorithm as it is
-        on one machine, to rounding: each batch is coded over the dictionary that the one before
-        it has led to. With s > 0 a batch is coded over the dictionary of s steps before: workers
-        never wait, each step is worth a little less, and the surrogate is not recorded.
+        Number of steps by which the dictionary that a batch is coded over is out of date. With 0
+        the algorithm is that of one machine, up to rounding. With s > 0 a batch is coded over the
+        dictionary of s steps before: workers never wait, but each step makes a little less
+        progress, and the surrogate is not recorded.
     blocks_at_once : int, default 8
-        Blocks of the data whose rows are shuffled together; twice as many are held by the
-        workers. Where the data has no more blocks, the order is that of an array. A batch is
-        cut by blocks, and into tasks of at most 4096 rows: have as many blocks as workers.
+        Number of blocks of the data whose rows are shuffled together; the workers hold up to
+        twice as many. If the data has no more blocks than this, the order is that of an array.
+        A batch is cut at blocks, and into tasks of at most 4096 rows: use at least as many
+        blocks as workers.
     **options
-        Everything else that `smalto.learn` has, but for weights, masks and groups.
+        Any other option of `smalto.learn`, except ``sample_weight``, ``mask``, ``missing`` and
+        ``groups``.
 
     Returns
     -------
     Result
+        As from `smalto.learn`.
 
     Examples
     --------
@@ -90,16 +93,24 @@ def learn(
 
 
 def encode(X: Any, D: Array, coder: Coder, *, sparse_output: bool = False) -> Any:
-    """Sparse codes of the rows of a Dask array, as a lazy Dask array (n, k), block by block.
+    """Encode the rows of a Dask array lazily, block by block.
 
     Parameters
     ----------
     X : Dask array (n, m)
+        Signals, one per row.
     D : array (k, m)
+        The dictionary, one atom per row.
     coder : coder
-        With everything decided, such as `Result.coder`: each block is coded by itself.
+        A coder with nothing left to choose from the data, such as `Result.coder`: each block is
+        coded on its own.
     sparse_output : bool, default False
-        Let the blocks be SciPy CSR arrays.
+        Whether the blocks are SciPy CSR arrays.
+
+    Returns
+    -------
+    Dask array (n, k)
+        Sparse codes, one per row, not yet computed.
 
     Examples
     --------
@@ -112,7 +123,7 @@ def encode(X: Any, D: Array, coder: Coder, *, sparse_output: bool = False) -> An
     array([0.75, 0.75])
     """
     if X.shape[1] != D.shape[1]:
-        message = f"D has {D.shape[1]} features (rows are atoms), the data has {X.shape[1]}"
+        message = f"D has {D.shape[1]} features (rows are atoms), but X has {X.shape[1]}"
         raise ValueError(message)
     X = X.rechunk({1: -1})
     return X.map_blocks(
@@ -131,7 +142,7 @@ def _encode_block(X: Array, D: Array, coder: Coder, sparse_output: bool) -> Any:
     return codes if sparse_output else codes.toarray()
 
 
-def _client_in_use() -> Client | None:
+def _current_client() -> Client | None:
     try:
         return default_client()
     except ValueError:
@@ -140,7 +151,10 @@ def _client_in_use() -> Client | None:
 
 @contextmanager
 def _connected(client: Client | str | None) -> Iterator[Client]:
-    """The client that is meant; what is started here is ended here."""
+    """Yield the given client, the current one or that of a new local cluster, in this order.
+
+    Whatever was started here is closed at the end.
+    """
     if isinstance(client, Client):
         yield client
         return
@@ -148,9 +162,9 @@ def _connected(client: Client | str | None) -> Iterator[Client]:
         with Client(client, set_as_default=False) as connection:
             yield connection
         return
-    in_use = _client_in_use()
-    if in_use is not None:
-        yield in_use
+    current = _current_client()
+    if current is not None:
+        yield current
         return
     with (
         LocalCluster(

@@ -1,4 +1,4 @@
-"""Data in blocks that the workers of a cluster make, hold and lose."""
+"""Data in blocks of rows that the workers of a cluster load, keep and may lose."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from smalto.sources import ChunkedSource, ChunkOrder, Order, RowOrder, as_set
 from smalto.sources.base import Source, finite_rows
 from smalto.sources.chunked import even_starts
 
-TASK_ROWS = 4096  # samples that one task codes at most
-BLOCK_BYTES = 8 << 20  # of a source that has no chunks of its own
-ATTEMPTS = 20  # how often work that was lost is given out again
+TASK_ROWS = 4096  # maximum number of samples that one task codes
+BLOCK_BYTES = 8 << 20  # size of blocks for a source without chunks
+ATTEMPTS = 20  # to run tasks that are lost with their worker
 _LOST = (KilledWorker, FutureCancelledError, FuturesCancelledError, CommClosedError)
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Data in blocks of rows that workers can make whenever they are wanted."""
+    """Blocks of rows that a worker can load at any time, and load again if they are lost."""
 
-    make: list[Delayed]
-    starts: Array  # (blocks + 1,) the first row of each, and their number
+    make: list[Delayed]  # one task per block
+    starts: Array  # (blocks + 1,) the first row of each block, followed by the number of rows
     n_features: int
     dtype: np.dtype[Any]
 
     @classmethod
     def of(cls, source: Any, client: Client) -> Blocks:
-        """What a user gives, cut into blocks."""
+        """Cut a Dask array, a Dask bag or a list of parts into blocks."""
         if isinstance(source, Delayed) or not dask.is_dask_collection(source):
             many = isinstance(source, list | tuple)
             return cls._of_parts(list(source) if many else [source], client)
@@ -64,13 +64,13 @@ class Blocks:
 
     @classmethod
     def _of_parts(cls, parts: list[Any], client: Client) -> Blocks:
-        """Arrays, sources or paths: each worker opens those that it reads from."""
+        """Cut arrays, sources or paths into blocks; the workers that read a part open it."""
         delayed = [part if isinstance(part, Delayed) else dask.delayed(part) for part in parts]
         layouts = client.gather(client.compute([dask.delayed(_layout)(p) for p in delayed]))
         kinds = {(layout[1], layout[2]) for layout in layouts}
         if len(kinds) != 1:
             shown = ", ".join(f"{width} features of {dtype}" for width, dtype in sorted(kinds))
-            message = f"the parts of the data must be alike, they have {shown or 'nothing'}"
+            message = f"the parts must agree in features and dtype, got {shown or 'no parts'}"
             raise ValueError(message)
         make, sizes = [], []
         for part, (starts, _, _) in zip(delayed, layouts, strict=True):
@@ -94,7 +94,7 @@ def _as_table(samples: Iterable[Any]) -> Array:
 
 
 def _layout(part: Any) -> tuple[Array, int, str]:
-    """Where the blocks of a part begin and end, and what rows are like."""
+    """Return the boundaries of the blocks of a part, its number of features and its dtype."""
     source = as_set(part, nan=True)
     if isinstance(source, ChunkedSource):
         starts = source.starts
@@ -109,7 +109,7 @@ def _rows_of(part: Any, a: int, b: int) -> Rows:
 
 
 class ClusterSource(Source):
-    """Rows that the workers hold, as many blocks at a time as are in use."""
+    """Rows in blocks on the workers, which keep only the blocks in use and those that follow."""
 
     def __init__(self, blocks: Blocks, client: Client, at_once: int) -> None:
         self.blocks, self.client = blocks, client
@@ -119,13 +119,13 @@ class ClusterSource(Source):
         self._held: dict[int, Any] = {}
 
     def order(self, seed: int) -> RowOrder:
-        """Block by block, or any order where all blocks are in use."""
+        """Return an order that goes a few blocks at a time, or that of an array if they are all."""
         if self._at_once == len(self.blocks.make):
             return Order(self.n_rows, seed)
         return ChunkOrder(self.blocks.starts, self._at_once, seed)
 
     def pieces(self, numbers: Array) -> list[tuple[int, Array]]:
-        """Row numbers by block, in tasks of limited size: (block, places in ``numbers``)."""
+        """Split row numbers into tasks: pairs of a block and places in ``numbers``."""
         which = np.searchsorted(self.blocks.starts, numbers, side="right") - 1
         places = np.argsort(which, kind="stable")
         cuts = np.flatnonzero(np.diff(which[places])) + 1
@@ -136,19 +136,19 @@ class ClusterSource(Source):
         ]
 
     def block(self, number: int) -> Any:
-        """A block as a future: workers make it anew where it has been lost."""
+        """Return a block as a future; the workers load it again if it is lost."""
         self.hold([number])
         return self._held[number]
 
     def hold(self, numbers: Iterable[int]) -> None:
-        """Have the workers make these blocks, all at once: they may come from one array."""
+        """Load these blocks on the workers, in one graph, since they may share work."""
         missing = [number for number in dict.fromkeys(numbers) if number not in self._held]
         if missing:
             futures = self.client.compute([self.blocks.make[number] for number in missing])
             self._held.update(zip(missing, futures, strict=True))
 
     def keep(self, order: RowOrder, epoch: int, place: int) -> None:
-        """Hold the blocks that are in use and those that come next; let go of the others."""
+        """Keep the blocks in use and those that follow; release the others."""
         if isinstance(order, ChunkOrder):
             now, following, _ = order.around(epoch, place)
             wanted = [*now.tolist(), *following.tolist()]
@@ -156,7 +156,7 @@ class ClusterSource(Source):
             self._held = {number: self._held[number] for number in wanted}
 
     def rows(self, numbers: Array) -> Rows:
-        """Rows, brought here: a few, to begin with."""
+        """Return the rows with these numbers, fetched from the workers."""
         pieces = self.pieces(numbers)
 
         def submit() -> list[Any]:
@@ -167,14 +167,14 @@ class ClusterSource(Source):
                 for b, at in pieces
             ]
 
-        parts = persistent(self.client, submit)
+        parts = gather(self.client, submit)
         batch = np.empty((len(numbers), self.n_features), self.dtype)
         for (_, places), part in zip(pieces, parts, strict=True):
             batch[places] = part.toarray() if hasattr(part, "toarray") else part
         return finite_rows(batch, numbers, self.dtype)
 
     def release(self) -> None:
-        """Let go of all blocks."""
+        """Release all blocks."""
         self._held.clear()
 
 
@@ -182,14 +182,16 @@ def _take(block: Rows, local: Array) -> Rows:
     return block[local]
 
 
-def persistent(client: Client, submit: Callable[[], list[Any]], first: Any = None) -> list[Any]:
-    """The results of tasks, which are given out again when they were lost with a worker.
+def gather(client: Client, submit: Callable[[], list[Any]], first: Any = None) -> list[Any]:
+    """Return the results of tasks; submit them again if they are lost with a worker.
 
-    ``first`` are the tasks where they have been given out already.
+    ``first`` are the futures of the tasks if they have been submitted already.
     """
     for attempt in range(ATTEMPTS):
         try:
-            return list(client.gather(submit() if first is None else first, direct=near(client)))
+            return list(
+                client.gather(submit() if first is None else first, direct=is_local(client))
+            )
         except _LOST:
             if attempt + 1 == ATTEMPTS:
                 raise
@@ -199,6 +201,6 @@ def persistent(client: Client, submit: Callable[[], list[Any]], first: Any = Non
     raise AssertionError
 
 
-def near(client: Client) -> bool:
-    """Whether the workers can be talked to without a detour: they run on this machine."""
+def is_local(client: Client) -> bool:
+    """Return whether this process started the cluster and can reach workers directly."""
     return client.cluster is not None

@@ -16,7 +16,7 @@ from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Codes
 from smalto.coders.coding import ROWS_AT_ONCE, Prepared, prepare, warn_of_zeros
 from smalto.coders.signals import Signals
-from smalto.distributed.blocks import ClusterSource, persistent
+from smalto.distributed.blocks import ClusterSource, gather
 from smalto.learning.batches.base import Batches, CodedBatch, MidStep, MiniBatch, recalibrate
 from smalto.learning.batches.coded import code_samples
 from smalto.learning.batches.samples import Samples
@@ -32,42 +32,42 @@ from smalto.sources.base import finite_rows
 from smalto.sources.order import FIRST_SAMPLES
 from smalto.threads import single_threaded_blas
 
-ROUND = 1 << 16  # samples that are given out at a time
+ROUND = 1 << 16  # samples submitted at a time
 
 
 class Round(NamedTuple):
-    """Some samples of a batch, as they were given out."""
+    """A part of a batch: its tasks, submitted, and how to submit them again."""
 
     submit: Callable[[], list[Any]]
     futures: list[Any]
     numbers: list[Array]
 
 
-class Given(NamedTuple):
-    """A batch that has been given out, at least its beginning."""
+class Submitted(NamedTuple):
+    """A batch of which at least the first round has been submitted."""
 
     rounds: Iterator[Round]
-    futures: list[Any]  # of the first of them
+    futures: list[Any]  # of the first round
     coder: Coder
     n_new: int
-    place: int  # where the epoch is after it
+    place: int  # in the epoch, after this batch
     ends_epoch: bool
 
 
 @dataclass
 class WorkerBatch(MiniBatch):
-    """Samples whose codes come from the workers, in the order in which they were given out."""
+    """A batch whose codes come from the workers, in the order in which they were submitted."""
 
     parts: Iterator[Part]
     n_samples: int
     place: int
     ends_epoch: bool
-    stale: bool  # coded over an older dictionary
+    stale: bool  # whether it was coded over an older dictionary
 
     def code(self, state: State, n_threads: int) -> CodedBatch:
-        """Return what the workers have coded."""
+        """Return the samples as coded by the workers."""
         if self.stale:
-            # Codes over older dictionaries are no minima: what they cost now is not known.
+            # The codes are no minima over the current dictionary: their cost over it is unknown.
             state.surrogate = float("nan")
         return CodedBatch(self.parts, None)
 
@@ -75,15 +75,15 @@ class WorkerBatch(MiniBatch):
 class ClusterBatches(Batches):
     """Batches of data on a cluster, coded by the workers.
 
-    With ``staleness`` s, s more batches are given out before the results of one are awaited.
+    With ``staleness`` s, the next s batches are submitted before the results of one are awaited.
     """
 
     def __init__(self, source: ClusterSource, staleness: int) -> None:
         self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
         self._source, self._staleness = source, staleness
-        self._given: deque[Given] = deque()
+        self._submitted: deque[Submitted] = deque()
         self._run = uuid.uuid4().hex
-        self._sent: tuple[int, Any] = (-1, None)  # the dictionary of a step, as a future
+        self._sent: tuple[int, Any] = (-1, None)  # a step, and its dictionary as a future
 
     def first_samples(self, count: int, seed: int) -> Rows:
         """Return random samples, in the order of the data."""
@@ -91,7 +91,7 @@ class ClusterBatches(Batches):
         return self._source.rows(np.sort(numbers))
 
     def start(self, state: State) -> None:
-        """Go to where a state stands."""
+        """Go to the epoch and place of a state."""
         self._order = self._source.order(state.seed)
         self._size = state.learner.rows_per_step(self._source.n_rows)
         self._in_parts = state.learner.whole_data
@@ -100,18 +100,18 @@ class ClusterBatches(Batches):
             message = f"staleness must be 0 with {what}, got {self._staleness}"
             raise ValueError(message)
         if state.learner.view(state) is not None:
-            message = "features= is for one machine: workers code whole samples"
+            message = "features= is not supported on a cluster: workers code whole samples"
             raise ValueError(message)
-        self._epoch, self._place = state.epoch, state.place  # of what is given out next
+        self._epoch, self._place = state.epoch, state.place  # of the next batch to submit
 
     def draw(self, state: State, interrupted: Callable[[], bool]) -> WorkerBatch:
-        """Return the next batch, coded; of a whole data set the parts, as they come."""
+        """Return the next batch, coded; if it is the whole data set, its parts as they arrive."""
         end = min(self._place + ROWS_AT_ONCE, self._place + self._size, self._source.n_rows)
         first = (self._epoch, self._place, end)
         recalibrate(state, lambda: self._source.rows(self._order.take(*first)), 1)
-        while len(self._given) <= self._staleness:
-            self._given.append(self._give_out(state))
-        batch = self._given.popleft()
+        while len(self._submitted) <= self._staleness:
+            self._submitted.append(self._submit(state))
+        batch = self._submitted.popleft()
         parts = self._collect(batch, state, interrupted)
         if not self._in_parts:
             parts = iter(list(parts))
@@ -119,17 +119,18 @@ class ClusterBatches(Batches):
         return WorkerBatch(parts, batch.n_new, batch.place, batch.ends_epoch, stale)
 
     def close(self) -> None:
-        """Let go of what is under way and of all blocks."""
-        under_way = [future for batch in self._given for future in batch.futures]
-        if under_way:
-            self._source.client.cancel(under_way)
-        self._given.clear()
+        """Cancel the tasks in progress and release all blocks."""
+        in_progress = [future for batch in self._submitted for future in batch.futures]
+        if in_progress:
+            self._source.client.cancel(in_progress)
+        self._submitted.clear()
         self._sent = (-1, None)
         self._source.release()
 
-    def _give_out(self, state: State) -> Given:
+    def _submit(self, state: State) -> Submitted:
+        """Submit the first round of the next batch."""
         epoch, place, n_rows = self._epoch, self._place, self._source.n_rows
-        step = state.step + len(self._given)
+        step = state.step + len(self._submitted)
         coder = state.coder
         if state.continuation is not None:
             coder = state.continuation.at(coder, step)
@@ -138,12 +139,12 @@ class ClusterBatches(Batches):
         self._epoch, self._place = (epoch + 1, 0) if end == n_rows else (epoch, end)
         first = next(rounds)
         ends = end == n_rows
-        return Given(_one_ahead(first, rounds), first.futures, coder, end - place, end, ends)
+        return Submitted(_one_ahead(first, rounds), first.futures, coder, end - place, end, ends)
 
     def _rounds(
         self, state: State, coder: Coder, epoch: int, place: int, end: int
     ) -> Iterator[Round]:
-        """Give out a batch, so many samples at a time."""
+        """Submit a batch, `ROUND` samples at a time."""
         source, client = self._source, self._source.client
         D, version = state.D.copy(), state.step
         key = f"{self._run}-{version}-{coder}"
@@ -162,20 +163,28 @@ class ClusterBatches(Batches):
                 first = source.blocks.starts
                 return [
                     client.submit(
-                        code_piece, source.block(b), some - first[b], some, sent, coder, key, start,
-                        whole, pure=False,
+                        code_piece,
+                        source.block(b),
+                        some - first[b],
+                        some,
+                        sent,
+                        coder,
+                        key,
+                        start,
+                        whole,
+                        pure=False,
                     )
                     for (b, _), some, start in zip(pieces, chosen, starts, strict=True)
-                ]  # fmt: skip
+                ]
 
             yield Round(submit, submit(), chosen)
             source.keep(self._order, epoch, min(begin + ROUND, end))
 
     def _send(self, D: Array, version: int) -> Any:
-        """The dictionary of a step, where the workers can get it.
+        """Return the dictionary of a step as a future.
 
-        As the result of a task, and not scattered: so it travels with the tasks that want it,
-        and is there again when the worker that had it is lost.
+        It is the result of a task instead of scattered data: so it moves along with the tasks
+        that need it, and is computed again if its worker is lost.
         """
         if self._sent[0] != version:
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
@@ -183,16 +192,17 @@ class ClusterBatches(Batches):
         return self._sent[1]
 
     def _collect(
-        self, batch: Given, state: State, interrupted: Callable[[], bool]
+        self, batch: Submitted, state: State, interrupted: Callable[[], bool]
     ) -> Iterator[Part]:
+        """Yield the coded parts of a batch, round by round."""
         k = len(state.D)
-        for number, given in enumerate(batch.rounds):
+        for number, round_ in enumerate(batch.rounds):
             if number and self._in_parts and interrupted():
                 raise MidStep
-            results = persistent(self._source.client, given.submit, given.futures)
-            # Workers compile side by side: the one that took longest was waited for.
+            results = gather(self._source.client, round_.submit, round_.futures)
+            # Workers compile at the same time: the client has waited for the slowest.
             count_as_compiling(max((result.compiling for result in results), default=0.0))
-            for numbers, (new, nonzeros, short, _) in zip(given.numbers, results, strict=True):
+            for numbers, (new, nonzeros, short, _) in zip(round_.numbers, results, strict=True):
                 if isinstance(new, Sent):
                     new = Contribution.listed(
                         new.codes, new.X, k, new.norms, new.costs, new.penalties, None
@@ -204,7 +214,7 @@ class ClusterBatches(Batches):
 
 
 def _one_ahead(waiting: Round, rounds: Iterator[Round]) -> Iterator[Round]:
-    """A first round and those that follow it, each one given out before its turn."""
+    """Yield rounds, each one after the next has been submitted."""
     for upcoming in rounds:
         yield waiting
         waiting = upcoming
@@ -222,12 +232,12 @@ class Sent(NamedTuple):
 
 
 class Coded(NamedTuple):
-    """What a worker returns for a task."""
+    """The result of a task on a worker."""
 
     new: Sent | Summary
     nonzeros: int
     short: int
-    compiling: float  # seconds
+    compiling: float  # seconds that compiling took
 
 
 def _itself(D: Array) -> Array:
@@ -235,16 +245,23 @@ def _itself(D: Array) -> Array:
 
 
 _lock = threading.Lock()
-_ready: tuple[str, Prepared] | None = None  # what the last dictionary was made into
+_ready: tuple[str, Prepared] | None = None  # the last dictionary, prepared for coding
 
 
 def code_piece(
-    block: Rows, local: Array, numbers: Array, D: Array, coder: Coder, key: str,
-    start: Codes | None, whole: bool,
-) -> Coded:  # fmt: skip
-    """On a worker: code some rows of a block, and send what is less work for the client.
+    block: Rows,
+    local: Array,
+    numbers: Array,
+    D: Array,
+    coder: Coder,
+    key: str,
+    start: Codes | None,
+    whole: bool,
+) -> Coded:
+    """Code some rows of a block, on a worker.
 
-    ``whole`` asks for the codes in any case.
+    Returns codes, or their statistics if these are less work for the client; always codes if
+    ``whole``.
     """
     X = finite_rows(block[local], numbers, D.dtype)
     before = seconds_of_compiling()
@@ -261,7 +278,7 @@ def code_piece(
 
 
 def _prepared(D: Array, coder: Coder, key: str) -> Prepared:
-    """A dictionary made ready for coding, once for all tasks of a step on this worker."""
+    """Return the dictionary prepared for coding, once for all tasks of a step on this worker."""
     global _ready
     with _lock:
         if _ready is None or _ready[0] != key:

@@ -1,4 +1,4 @@
-"""Estimators: learning as scikit-learn has it."""
+"""scikit-learn estimators for dictionary learning, NMF, sparse PCA and sparse CCA."""
 
 from smalto.estimators.dictionary_learning import DictionaryLearning
 from smalto.estimators.nmf import NMF

@@ -1,4 +1,4 @@
-"""What `DictionaryLearning`, `NMF` and `SparsePCA` share."""
+"""The abstract base of `DictionaryLearning`, `NMF` and `SparsePCA`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from smalto.threads import resolve_threads, single_threaded_blas
 
 @contextmanager
 def all_or_nothing(model: Any) -> Iterator[None]:
-    """Give a model that fails to learn back the attributes it had."""
+    """Restore the attributes of a model if the body raises."""
     before = dict(vars(model))
     try:
         yield
@@ -59,7 +59,7 @@ def all_or_nothing(model: Any) -> Iterator[None]:
 
 
 def takes_a_stream(model: Factorization) -> bool:
-    """Return True if `partial_fit` has a meaning; else raise AttributeError with the reason."""
+    """Return True if the learner supports `partial_fit`; raise AttributeError if not."""
     if isinstance(model.learner, Learner):
         refusal = model.learner.refusal(stream=True, missing=False)
         if refusal is not None:
@@ -68,7 +68,7 @@ def takes_a_stream(model: Factorization) -> bool:
 
 
 class Problem(NamedTuple):
-    """What the parameters of an estimator ask for; None stands for the default of `learn`."""
+    """The coder, constraint and learner of an estimator; None stands for the default of `learn`."""
 
     coder: Coder | None
     constraint: Constraint | None
@@ -80,16 +80,16 @@ class Factorization(
     TransformerMixin,  # type: ignore[misc]
     NestedParameters,
 ):
-    """A factorization ``X ≈ C D`` with codes C and a dictionary D, as a scikit-learn estimator.
+    """Abstract scikit-learn estimator of a factorization ``X ≈ C D`` (codes C, dictionary D).
 
-    Abstract: a subclass has the public methods, with the parameters that make sense for it, and
-    says by the methods at the end of this class how it differs from plain dictionary learning.
+    A subclass defines the public methods, with the parameters that make sense for it, and
+    overrides the methods at the end of this class where it differs from dictionary learning.
     """
 
-    _reads_sources: ClassVar[bool] = False  # whether `fit` reads files and streams
-    _reads_dask: ClassVar[bool] = False  # whether Dask arrays are learned from and coded
+    _reads_sources: ClassVar[bool] = False  # whether `fit` takes files and streams
+    _reads_dask: ClassVar[bool] = False  # whether `fit` and `transform` take Dask arrays
 
-    # Parameters that every estimator of this kind has.
+    # Parameters of every subclass.
     n_components: int
     coder: Coder | None
     constraint: Constraint | None
@@ -103,26 +103,26 @@ class Factorization(
     random_state: Any
     sparse_output: bool
 
-    # Parameters that only some of them have.
+    # Parameters of some subclasses.
     max_steps: int | None = None
     continuation: Continuation | None = None
     missing: Missing = None
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a dictionary from X, afresh."""
+        """Learn a dictionary from X, discarding any previous result."""
 
     @abstractmethod
     def transform(self, X: Any) -> Any:
-        """Return codes of the rows of X."""
+        """Return the codes of the rows of X."""
 
     def inverse_transform(self, X: Any) -> Array:
-        """Signals ``αD`` from codes α.
+        """Return the signals ``αD`` for codes α.
 
         Parameters
         ----------
         X : array or sparse array (n, k)
-            Codes, one per row, such as `transform` returns.
+            Codes, one per row, as returned by `transform`.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class Factorization(
         codes = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         if codes.shape[1] != len(self.components_):
             message = (
-                f"codes must have one column for each of the {len(self.components_)} atoms, "
+                f"X must have one column for each of the {len(self.components_)} atoms, "
                 f"got shape {codes.shape}"
             )
             raise ValueError(message)
@@ -148,7 +148,7 @@ class Factorization(
 
     @property
     def sparse_components_(self) -> sparse.csr_array:
-        """The dictionary as a csr_array (k, m), for sparse atoms."""
+        """The dictionary as a csr_array (k, m), useful if atoms are sparse."""
         check_is_fitted(self, "components_")
         return sparse.csr_array(self.components_)
 
@@ -156,10 +156,10 @@ class Factorization(
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    # How learning and coding are done.
+    # Learning and coding.
 
     def _fit(self, X: Any, *, mask: Any = None, validation: Any = None, **options: Any) -> Self:
-        """Learn a dictionary from X, afresh; ``options`` are those of `smalto.learn`."""
+        """Learn a dictionary from X; ``options`` are passed to `smalto.learn`."""
         self._check_settings()
         with all_or_nothing(self):
             X = self._rows(X, reset=True)
@@ -200,9 +200,9 @@ class Factorization(
         threads = resolve_threads(self.n_threads)
         first = not hasattr(self, "state_")
         if not first:
-            self._refuse_changes()
+            self._check_unchanged()
         if is_dask(X) or lies_elsewhere(X):
-            message = f"partial_fit takes one batch, a table in memory, got {X!r:.60}: see fit"
+            message = f"partial_fit takes one batch in memory, got {X!r:.60}: use fit"
             raise TypeError(message)
         with Run(threads, self.callbacks, ends=False) as run:
             with all_or_nothing(self):
@@ -237,7 +237,7 @@ class Factorization(
         return self
 
     def _transform(self, X: Any, mask: Any = None, groups: Any = None) -> Any:
-        """Return sparse codes of the rows of X, as in learning."""
+        """Return sparse codes of the rows of X, by the coder used in learning."""
         check_is_fitted(self, "components_")
         X = self._rows(X, reset=False)
         self._check_values(X, mask)
@@ -272,19 +272,17 @@ class Factorization(
         from smalto import distributed
 
         if mask is not None or groups is not None or self.missing is not None:
-            message = "a Dask array cannot have a mask, missing entries or groups"
+            message = "mask, missing and groups are not supported for Dask arrays"
             raise ValueError(message)
         D = np.ascontiguousarray(self.components_, float_dtype(X.dtype))
         return distributed.encode(X, D, self.coder_, sparse_output=self.sparse_output)
 
     def _rows(self, X: Any, *, reset: bool) -> Rows:
-        """Return X, checked as scikit-learn wants it but neither copied nor read: that comes later."""
+        """Return X after scikit-learn's checks, without reading all of it, and without a copy."""
         dask = is_dask(X)
         elsewhere = dask or (reset and lies_elsewhere(X))
         if elsewhere and not (self._reads_dask if dask else self._reads_sources):
-            message = (
-                f"{type(self).__name__} learns from tables in memory and memory maps, got {X!r:.60}"
-            )
+            message = f"{type(self).__name__} takes arrays in memory and memory maps, got {X!r:.60}"
             raise TypeError(message)
         if dask:
             return self._lazy_rows(X, reset)
@@ -301,7 +299,7 @@ class Factorization(
         return X if isinstance(X, np.memmap) else checked
 
     def _lazy_rows(self, X: Any, reset: bool) -> Any:
-        """Return a Dask collection, with its number of features checked if it is known."""
+        """Return a Dask collection after checking its number of features, if known."""
         width = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
         if reset and width is not None:
             self.n_features_in_ = width
@@ -310,10 +308,10 @@ class Factorization(
             raise ValueError(message)
         return X
 
-    # What an estimator for a special problem overrides.
+    # Methods that a subclass overrides for its problem.
 
     def _problem(self) -> Problem:
-        """Return the coder, the constraint and the learner that the parameters ask for."""
+        """Return the coder, the constraint and the learner that the parameters define."""
         return Problem(self.coder, self.constraint, self.learner)
 
     def _default_part(self, name: str) -> Any:
@@ -326,30 +324,30 @@ class Factorization(
         return defaults[name]() if name in defaults else None
 
     def _max_epochs(self) -> int | None:
-        """Return how many passes `fit` makes over the data at most."""
+        """Return the maximum number of passes of `fit` over the data."""
         return self.max_epochs
 
     def _check_values(self, X: Rows, mask: Any) -> None:
-        """Raise ValueError for rows that the problem is not for."""
+        """Raise ValueError for values that the problem does not allow."""
 
     def _source(self, X: Rows) -> Any:
-        """Return what `fit` learns from: the rows as they are."""
+        """Return the source that `fit` learns from."""
         return X
 
     def _first_atoms(self, data: Any) -> Any:
-        """Return the first dictionary, from what is learned from; None: samples."""
+        """Return the first dictionary; None to take samples."""
         return self.init
 
     def _batch(self, X: Rows, state: State | None) -> Rows:
-        """Return what `partial_fit` learns from; the state is what came before, if anything did."""
+        """Return the rows that `partial_fit` learns from; ``state`` is None in the first call."""
         return X
 
     def _signals(self, X: Rows) -> Rows:
-        """Return what is coded of rows given to `transform`."""
+        """Return the signals to code for rows given to `transform`."""
         return X
 
     def _set_result(self, state: State, X: Rows) -> None:
-        """Keep what has been learned from the rows X."""
+        """Set the fitted attributes after learning from the rows X."""
         self.components_ = state.feasible_D()
         self.coder_ = state.coder.fixed()
         self.state_ = state
@@ -358,7 +356,7 @@ class Factorization(
         self._began_with = self._problem()
 
     def _check_settings(self) -> None:
-        """Raise for parameters that `learn` does not look at, or knows by another name."""
+        """Raise for invalid parameters that `learn` does not check, or knows by another name."""
         check_integer("n_components", self.n_components)
         Setup.of(self.coder, self.constraint, self.learner, self.replacement, self.continuation)
         check_kind("sparse_output", self.sparse_output, bool | np.bool_, "True or False")
@@ -366,25 +364,25 @@ class Factorization(
         check_kind("callbacks", self.callbacks, list | tuple, "a list or tuple of callables")
         Callbacks(self.callbacks)
 
-    def _refuse_changes(self) -> None:
-        """Raise unless the problem and the learner are those that the state was created with."""
+    def _check_unchanged(self) -> None:
+        """Raise ValueError if the problem or the learner has changed since learning began."""
         if self.n_components != len(self.state_.D):
             message = (
                 f"n_components was {len(self.state_.D)} when learning began and is "
-                f"{self.n_components} now: partial_fit cannot change it, fit begins afresh"
+                f"{self.n_components} now: partial_fit cannot change it, call fit to start again"
             )
             raise ValueError(message)
         for name, had, now in zip(Problem._fields, self._began_with, self._problem(), strict=True):
             if now is not had and now != had:
                 message = (
                     f"{name} was {had} when learning began and is {now} now: partial_fit "
-                    f"cannot change it, fit begins afresh"
+                    f"cannot change it, call fit to start again"
                 )
                 raise ValueError(message)
 
 
 def _on_cluster() -> Any:
-    """Return `learn` on a cluster: Dask is imported only by those who use it."""
+    """Return `distributed.learn`; imported here so that Dask is loaded only if it is used."""
     from smalto import distributed
 
     return distributed.learn

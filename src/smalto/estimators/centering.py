@@ -1,4 +1,4 @@
-"""Rows minus their mean."""
+"""Rows of a source minus their mean."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smalto.sources import RowOrder, Source, Stream, as_source
 
 
 class CenteredSource(Source):
-    """The rows of a source minus a mean, centered as they are asked for."""
+    """The rows of a source minus a mean, which is subtracted on reading."""
 
     def __init__(self, source: Source, mean: Array) -> None:
         self.source, self.mean = source, mean
@@ -26,34 +26,34 @@ class CenteredSource(Source):
         return centered(self.source.rows(numbers), self.mean, self.dtype)
 
     def order(self, seed: int) -> RowOrder:
-        """Return the order in which the source is best read."""
+        """Return the order of the underlying source."""
         return self.source.order(seed)
 
     def warm(self, order: RowOrder, epoch: int, place: int) -> None:
-        """Read what will be wanted soon."""
+        """Read in advance what comes after this place of the order."""
         self.source.warm(order, epoch, place)
 
 
 def rows_of(X: Any) -> Source:
-    """X as rows that can be read as often as it takes."""
+    """Return X as a source that can be read repeatedly; raise TypeError for a stream."""
     source = as_source(X)
     if isinstance(source, Stream):
         message = (
-            "the samples are read several times, but a stream can be read once: give its batches "
-            "to partial_fit"
+            "fit reads the samples several times, but a stream can be read only once: pass its "
+            "batches to partial_fit"
         )
         raise TypeError(message)
     return source
 
 
 def row_blocks(source: Source) -> Iterator[Rows]:
-    """All rows in order, some at a time: there may be more than fit into memory."""
+    """Yield all rows in order, in blocks that fit into memory."""
     for first in range(0, source.n_rows, ROWS_AT_ONCE):
         yield source.rows(np.arange(first, min(first + ROWS_AT_ONCE, source.n_rows)))
 
 
 def column_means(X: Any) -> Array:
-    """Means of the columns, in float64."""
+    """Return the means of the columns, in float64."""
     source = rows_of(X)
     total = np.zeros(source.n_features)
     for block in row_blocks(source):
@@ -62,11 +62,11 @@ def column_means(X: Any) -> Array:
 
 
 def column_sums(X: Rows) -> Array:
-    """Sums of the columns, in float64."""
+    """Return the sums of the columns, in float64."""
     return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1)
 
 
 def centered(X: Rows, mean: Array, dtype: np.dtype[Any]) -> Array:
-    """Rows minus the mean, dense, in this dtype."""
+    """Return the rows minus the mean as a dense array of this dtype."""
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
     return np.asarray(np.subtract(dense, mean.astype(dtype), dtype=dtype))

@@ -19,68 +19,72 @@ from smalto.learning.options import Continuation, Replacement
 class DictionaryLearning(Factorization):
     """Learn a dictionary: ``min_D Σ_x min_α ½‖x − αD‖² + ψ(α)``, every atom in a convex set.
 
-    Each sample x (a row of X) is to be a combination αD of a few atoms (rows of D). The coder
-    says what ψ is, the constraint which set, the learner how to get there. `transform` solves
-    the inner problem, the very one that D was learned with.
+    Each sample x (a row of X) is approximated by a combination αD of a few atoms (rows of D).
+    The coder defines the penalty ψ, the constraint defines the set, and the learner is the
+    algorithm. `transform` solves the inner problem, with the same coder as in learning.
 
     Parameters
     ----------
     n_components : int
         Number k of atoms.
     coder : coder, default ``Lasso()``
-        The sparse coding problem. What it leaves open, such as ``lam``, is decided from the
-        data given to `fit` or from the first batches given to `partial_fit`.
+        The sparse coding problem. Parameters that it leaves open, such as ``lam``, are chosen
+        from the data given to `fit`, or from the first batches given to `partial_fit`.
     constraint : constraint, default ``L2Ball()``
-        The set in which each atom lives.
+        The convex set that contains each atom.
     learner : learner, default ``Online()``
-        How the dictionary follows from the data.
+        The learning algorithm.
     max_epochs : int or None, default 1
-        Passes over the data.
-    max_steps, max_seconds : optional
-        End earlier: after so many updates, or so many seconds of learning. To go by these
-        alone, let ``max_epochs`` be None.
+        Maximum number of passes of `fit` over the data. With None only ``max_steps`` and
+        ``max_seconds`` limit `fit`; if these are None too, it makes one pass.
+    max_steps : int, optional
+        Maximum number of updates in `fit`.
+    max_seconds : float, optional
+        Maximum number of seconds that `fit` learns.
     init : array (k, m), optional
-        The first dictionary; by default distinct random samples, scaled to norm 1.
+        The first dictionary. By default it consists of distinct random samples, scaled to norm 1.
     continuation : Continuation, optional
-        Begin with a smaller λ.
+        Start with a smaller λ and increase it during the first updates.
     replacement : Replacement, optional
-        When atoms that are unused or duplicates are replaced.
+        When to replace unused and duplicate atoms.
     callbacks : tuple or list of callables
-        Each is called after every update as ``callback(state, record)``; a true result ends
-        `fit`. The state is the live one: copy what you keep.
+        Each is called after every update as ``callback(state, record)``. If one returns a true
+        value, `fit` stops. The state changes with the next update: copy what you keep.
     n_threads : int, optional
-        Threads to use; every available core by default. The result does not depend on it.
+        Number of threads; every available core by default. The result does not depend on it.
     random_state : int, Generator or RandomState, optional
-        Decides the first dictionary and the order of the samples.
+        Determines the first dictionary and the order of the samples.
     sparse_output : bool, default False
-        Let `transform` return a SciPy CSR array instead of a dense array.
+        Whether `transform` returns a SciPy CSR array instead of a dense array.
     missing : {None, "nan"}
-        With "nan", NaN in X means that the entry is missing: what is minimised is the cost over
-        the known entries. By default NaN is an error.
+        With "nan", NaN in X marks a missing entry, and the cost is that of the known entries. By
+        default NaN is an error.
 
     Attributes
     ----------
     components_ : array (k, m)
         The dictionary, one atom per row.
     coder_ : coder
-        The coder with everything decided: ``encode(X, components_, coder_)`` is `transform`.
+        The coder with all parameters chosen: ``encode(X, components_, coder_)`` returns the codes
+        that `transform` returns.
     state_ : State
-        Everything needed to go on learning.
+        Everything needed to continue learning.
     history_ : list of Record
-        One line per update, with costs, times and counts.
+        One record per update, with costs, times and counts.
     n_iter_ : int
-        Updates done.
+        Number of updates made.
     stopped_ : str
-        Why `fit` ended: "epochs", "steps", "seconds", "callback" or "interrupt".
+        Why `fit` stopped: "epochs", "steps", "seconds", "callback", "interrupt", or "source" if
+        a stream ended that cannot restart.
     n_features_in_ : int
         Number m of features.
     feature_names_in_ : array (m,)
-        Names of the features, if X had any, all strings.
+        Names of the features, if X has column names that are all strings.
 
     See Also
     --------
-    smalto.learn : the same as a function, which can resume from a state.
-    smalto.encode : sparse codes over any dictionary.
+    smalto.learn : The same as a function, which can resume from a state.
+    smalto.encode : Sparse codes over any dictionary.
 
     Examples
     --------
@@ -149,27 +153,30 @@ class DictionaryLearning(Factorization):
         validation_groups: Any = None,
         validate_every: int | Sequence[int] | None = None,
     ) -> Self:
-        """Learn a dictionary from X, afresh.
+        """Learn a dictionary from X, discarding any previous result.
 
         Parameters
         ----------
         X : array, memory map, CSR array, data frame, file or stream
-            Training samples, one per row, at least as many as atoms; whatever `smalto.learn`
-            learns from. float32 is learned from in float32, everything else in float64. Only
-            what an update draws is copied. A Dask array is learned from on its cluster.
+            Training samples, one per row: anything that `smalto.learn` takes. There must be at
+            least as many as atoms, unless ``init`` is given. float32 is computed in float32,
+            everything else in float64. Only the rows that an update draws are copied. A Dask
+            array is learned from on its cluster.
         y : ignored
         sample_weight : array (n,), optional
-            Weights of the samples in the cost, at least zero.
+            Nonnegative weights of the samples in the cost.
         mask : array of bool (n, m), optional
-            True where an entry of X is missing; what stands there is ignored.
+            True where an entry of X is missing; its value is ignored.
         groups : array (n,), optional
-            For coders of several samples at once: a label for each sample.
+            Group label of each sample, for coders that code a group at once, such as `JointOMP`.
         validation : array or CSR array, optional
-            Held-out samples whose mean cost is recorded in ``history_`` now and then.
+            Held-out samples, whose mean cost is recorded in ``history_`` before the first update,
+            after the last one, and at those given by ``validate_every``.
         validation_groups : array, optional
-            The groups of held-out samples.
+            Group labels of the held-out samples.
         validate_every : int or sequence of int, optional
-            At every so many updates, or after these; by default ever more rarely.
+            Validate every this many updates, or after the updates listed. By default after
+            updates 1, 2, 3, 4, 6, 8, 12, 16, ...
 
         Returns
         -------
@@ -197,14 +204,14 @@ class DictionaryLearning(Factorization):
     ) -> Self:
         """Update the dictionary once, with all of X as one batch.
 
-        Goes on from the state that `fit` or the last `partial_fit` left. The first batch of a
-        stream may be smaller than the number of atoms. Batches may differ in size: the past is
-        weighted sample by sample.
+        Learning continues from the state after `fit` or the last `partial_fit`. The first batch
+        may have fewer samples than atoms. Batches may differ in size: the past is weighted sample
+        by sample.
 
         Parameters
         ----------
         X : array, CSR array or data frame (n, m)
-            New samples, in the precision of the first ones.
+            New samples, converted to the dtype of the first ones.
         y : ignored
         sample_weight, mask, groups : optional
             As for `fit`.
@@ -216,27 +223,28 @@ class DictionaryLearning(Factorization):
         return self._partial_fit(X, sample_weight=sample_weight, mask=mask, groups=groups)
 
     def transform(self, X: Any, *, mask: Any = None, groups: Any = None) -> Any:
-        """Sparse codes: ``argmin_α ½‖x − αD‖² + ψ(α)`` for each row x of X, as in learning.
+        """Return the sparse codes ``argmin_α ½‖x − αD‖² + ψ(α)`` of the rows x of X.
 
         Parameters
         ----------
-        X : array, memory map, CSR array or data frame (n, m)
-            Signals. float32 is coded in float32, everything else in float64.
+        X : array, memory map, CSR array, data frame or Dask array (n, m)
+            Signals, one per row. float32 is coded in float32, everything else in float64.
         mask : array of bool (n, m), optional
             True where an entry of X is missing.
         groups : array (n,), optional
-            For coders of several signals at once: a label for each signal.
+            Group label of each signal, for coders that code a group at once. Without labels such
+            a coder codes all signals as one group.
 
         Returns
         -------
-        array (n, k), or csr_array with ``sparse_output``
-            One code per row. Of a Dask array: a lazy Dask array, coded block by block.
+        array (n, k), or csr_array if ``sparse_output``
+            One code per row. For a Dask array, a lazy Dask array that is coded block by block.
         """
         return self._transform(X, mask, groups)
 
     def score(self, X: Any, y: Any = None, *, mask: Any = None, groups: Any = None) -> float:
-        """Minus the mean of ``min_α ½‖x − αD‖² + ψ(α)`` over the rows x of X: higher is better.
+        """Return minus the mean of ``min_α ½‖x − αD‖² + ψ(α)`` over the rows x of X.
 
-        The cost depends on ψ: to choose between different ``lam`` another measure is needed.
+        Higher is better. The cost depends on ψ: do not use it to compare different ``lam``.
         """
         return self._score(X, mask, groups)

@@ -1,4 +1,4 @@
-"""Parameters of coders, constraints and learners as parameters of the estimator: ``coder__lam``."""
+"""Nested parameters such as ``coder__lam`` for scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from sklearn.base import BaseEstimator
 
 
 class NestedParameters(BaseEstimator):  # type: ignore[misc]
-    """An estimator whose parts are frozen dataclasses, with names such as ``coder__lam``.
+    """Abstract estimator whose coder, constraint and other parts have nested parameters.
 
-    They work in `get_params`, `set_params`, `clone` and grid searches, also where the estimator
-    has its default part.
+    The parts are frozen dataclasses. Names such as ``coder__lam`` work in `get_params`,
+    `set_params`, `clone` and grid searches, also for parts that are None and have a default.
     """
 
     _parts: ClassVar[tuple[str, ...]] = ("coder", "constraint", "learner", "replacement")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Get the parameters of this estimator.
+        """Return the parameters of this estimator.
 
         Parameters
         ----------
         deep : bool, default True
-            Also return the parameters of the coder, the constraint, the learner and so on.
+            Whether to include the parameters of its parts, such as ``coder__lam``.
 
         Returns
         -------
@@ -38,7 +38,7 @@ class NestedParameters(BaseEstimator):  # type: ignore[misc]
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of this estimator, or of its parts: ``set_params(coder__lam=0.1)``.
+        """Set parameters of this estimator or of its parts, as in ``set_params(coder__lam=0.1)``.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class NestedParameters(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _part(self, name: str) -> Any:
-        """Return a part of this estimator: the one that was given, or the default."""
+        """Return a part of this estimator: the one given, or the default if that is None."""
         part = getattr(self, name)
         if part is not None:
             return part
@@ -78,16 +78,16 @@ class NestedParameters(BaseEstimator):  # type: ignore[misc]
             return None
 
     def _default_part(self, name: str) -> Any:
-        """Return the part that stands for None, for its parameters' sake."""
+        """Return the default of a part; None if it has none."""
         return None
 
     def _set_part(self, name: str, part: Any) -> None:
-        """Set a part of which parameters have changed."""
+        """Set a part after a change of its parameters."""
         setattr(self, name, part)
 
 
 def _fields(part: Any) -> list[str]:
-    """Return the names of the parameters of a part; none if it is no dataclass."""
+    """Return the names of the parameters of a part; an empty list if it is no dataclass."""
     if not dataclasses.is_dataclass(part):
         return []
     return [field.name for field in dataclasses.fields(part) if field.init]

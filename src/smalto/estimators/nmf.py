@@ -35,74 +35,74 @@ from smalto.learning.setup import Setup
 from smalto.learning.stopping import Limits, Validation
 from smalto.threads import resolve_threads, single_threaded_blas
 
-EPOCHS = 200
-LEARNER_EPOCHS = 10  # where a learner does all of it
-FIRST_EPOCHS = 2  # by the learner, before codes and atoms take turns
+EPOCHS = 200  # default limit for alternating descent
+LEARNER_EPOCHS = 10  # default limit for a learner
+FIRST_EPOCHS = 2  # of a learner, before alternating descent without sketches
 _STARTS = ("samples", "random", "nndsvd", "nndsvda")
 
 
 class NMF(Factorization):
     """Non-negative matrix factorization: ``min ½‖X − C D‖² + lam Σ C`` over C ≥ 0 and D ≥ 0.
 
-    Each sample x (a row of X, with no negative entry) becomes a sum of parts (rows of D) that
-    only add, never cancel. With ``lam`` above 0 this is non-negative sparse coding (Section 5.3
-    of the paper): few parts per sample. Atoms have norm at most 1, which at ``lam=0`` is no
-    restriction. `transform` solves for the codes of new samples exactly, each on its own.
+    Each sample x (a row of X, without negative entries) is approximated by a sum of parts (rows
+    of D) that only add, never cancel. With ``lam > 0`` this is non-negative sparse coding
+    (Section 5.3 of the paper), with few parts per sample. Atoms have norm at most 1, which is no
+    restriction if ``lam=0``. `transform` computes the exact codes of new samples.
 
     Parameters
     ----------
     n_components : int
         Number k of atoms.
     lam : float, default 0
-        Weight of the ℓ1 norm of the codes, never rescaled. The paper has 1/√m for samples of
-        norm 1.
+        Weight of the ℓ1 norm of the codes. The paper uses 1/√m for samples of norm 1.
     init : {"samples", "random", "nndsvd", "nndsvda"} or array (k, m), default "samples"
-        The first atoms: distinct random samples; random numbers; the non-negative parts of the
-        singular vectors, with true zeros (which stay zero) or with zeros filled by the mean.
+        The first atoms: distinct random samples, random numbers, or the non-negative parts of
+        singular vectors. "nndsvd" keeps their zeros; "nndsvda" replaces zeros by the mean of X.
     coder : coder, optional
-        Another problem for the codes, instead of ``Lasso(lam, positive=True)``.
+        A non-negative coder, instead of ``Lasso(lam, positive=True)``.
     constraint : constraint, default ``L2Ball(positive=True)``
-        The set in which each atom lives, such as ``FusedLassoBall(0.1, 0.1, positive=True)``.
-        It takes a ``lam`` above 0 to mean much: else a short atom of any shape lies in the set,
-        and long codes cost nothing.
+        The set that contains each atom, such as ``FusedLassoBall(0.1, 0.1, positive=True)``. It
+        shapes the atoms only if ``lam > 0``: otherwise any atom fits in when made short enough,
+        and the longer codes cost nothing.
     learner : learner, optional
-        By default `fit` alternates between codes and atoms, with all codes in memory, to high
-        accuracy: for data that can be read many times over. With a learner such as ``Online()``
-        it passes over the data as `DictionaryLearning` does. Streams (`partial_fit`) are always
-        learned from by a learner, ``Online()`` by default.
+        By default `fit` alternates between codes and atoms, to high accuracy. It keeps all codes
+        in memory and reads the data many times. With a learner such as ``Online()``, `fit` works
+        as in `DictionaryLearning`. `partial_fit` always uses a learner, ``Online()`` by default;
+        so does `fit` with weights, missing entries, groups, or a coder other than a plain `Lasso`.
     max_epochs : int, optional
-        Passes over all of the data, at most: 200 by default, 1 with a learner.
+        Maximum number of passes of `fit` over the data. The default is 200, or 10 with a learner,
+        and no limit if ``max_seconds`` is given.
     tol : float, default 1e-3
-        End earlier when ten passes have lowered the cost by less than this share of it. A
-        learner does not look at it.
+        Stop when ten passes have lowered the cost by less than this share of it. Not used by
+        learners.
     max_seconds : float, optional
-        End after so many seconds of learning.
+        Maximum number of seconds that `fit` learns.
     replacement : Replacement, optional
-        When a learner replaces atoms that are unused or duplicates.
+        When a learner replaces unused and duplicate atoms.
     callbacks : tuple or list of callables
-        Each is called after every update as ``callback(state, record)``; a true result ends
-        `fit`.
+        Each is called after every update of whole atoms as ``callback(state, record)``. If one
+        returns a true value, `fit` stops.
     n_threads : int, optional
-        Threads to use; every available core by default. The result does not depend on it.
+        Number of threads; every available core by default. The result does not depend on it.
     random_state : int, Generator or RandomState, optional
-        Decides the first atoms and the order of the samples.
+        Determines the first atoms and the order of the samples.
     sparse_output : bool, default False
-        Let `transform` return a SciPy CSR array instead of a dense array.
+        Whether `transform` returns a SciPy CSR array instead of a dense array.
     missing : {None, "nan"}
-        "nan" if NaN in the data means that an entry is missing; then a learner learns.
+        With "nan", NaN in the data marks a missing entry. By default NaN is an error.
 
     Attributes
     ----------
     components_ : array (k, m)
-        The atoms, non-negative; after `fit` those that carry most come first.
+        The atoms, non-negative; after `fit` in descending order of their energy in the data.
     reconstruction_err_ : float
-        ``‖X − C D‖`` (Frobenius) of the data given to `fit`.
+        Frobenius norm of ``X − C D`` for the data given to `fit`.
     coder_, state_, history_, n_iter_, stopped_, n_features_in_, feature_names_in_
         As in `DictionaryLearning`; ``stopped_`` may also be "tol".
 
     See Also
     --------
-    DictionaryLearning : atoms and codes of either sign.
+    DictionaryLearning : Atoms and codes of either sign.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class NMF(Factorization):
     >>> bool(np.abs(X - C @ model.components_).max() < 1e-2), bool(C.min() >= 0)
     (True, True)
 
-    Smooth, sparse, non-negative parts are one line:
+    Smooth, sparse, non-negative parts:
 
     >>> from smalto.constraints import FusedLassoBall
     >>> smooth = NMF(3, lam=0.1, constraint=FusedLassoBall(0.1, 0.1, positive=True), random_state=0)
@@ -170,23 +170,18 @@ class NMF(Factorization):
         validation_groups: Any = None,
         validate_every: int | Sequence[int] | None = None,
     ) -> Self:
-        """Factorise X, afresh.
+        """Factorize X, discarding any previous result.
 
         Parameters
         ----------
         X : array, memory map, CSR array or data frame (n, m)
-            Samples, one per row, without negative entries. float32 is learned from in float32,
+            Samples, one per row, without negative entries. float32 is computed in float32,
             everything else in float64.
         y : ignored
         sample_weight, mask, groups : optional
-            As for `DictionaryLearning`; where there are any, a learner learns (`Online()` unless
-            said otherwise, ten epochs unless said otherwise), and ``tol`` has no meaning.
-        validation : array or CSR array, optional
-            Held-out samples whose mean cost is recorded in ``history_`` now and then.
-        validation_groups : array, optional
-            The groups of held-out samples.
-        validate_every : int or sequence of int, optional
-            At every so many updates, or after these; by default ever more rarely.
+            As for `DictionaryLearning`; with any of them a learner is used, see ``learner``.
+        validation, validation_groups, validate_every : optional
+            As for `DictionaryLearning`.
 
         Returns
         -------
@@ -196,14 +191,14 @@ class NMF(Factorization):
         coder = self._problem().coder
         if mask is not None and not np.any(mask):
             mask = None
-        if sample_weight is not None and _all_alike(sample_weight, _num_samples(X)):
+        if sample_weight is not None and _all_equal(sample_weight, _num_samples(X)):
             sample_weight = None
         missing = self.missing if self.missing is None or not _complete(X) else None
         about = (sample_weight, mask, groups, missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
         if plain and isinstance(coder, Lasso) and coder.penalty_weights is None:
             with all_or_nothing(self):
-                squares = self._alternate(X, validation, validate_every)
+                squares = self._alternate(X, validation, validation_groups, validate_every)
         else:
             self._fit(
                 X,
@@ -230,19 +225,19 @@ class NMF(Factorization):
         mask: Any = None,
         groups: Any = None,
     ) -> Self:
-        """Update the atoms once, with all of X as one batch: see `DictionaryLearning`."""
+        """Update the atoms once, with all of X as one batch, as in `DictionaryLearning`."""
         return self._partial_fit(X, sample_weight=sample_weight, mask=mask, groups=groups)
 
     def transform(self, X: Any, *, mask: Any = None, groups: Any = None) -> Any:
-        """Non-negative codes of each row of X: see `DictionaryLearning`."""
+        """Return the non-negative codes of the rows of X, as in `DictionaryLearning`."""
         return self._transform(X, mask, groups)
 
     def score(self, X: Any, y: Any = None, *, mask: Any = None, groups: Any = None) -> float:
-        """Minus the mean cost of the rows of X: see `DictionaryLearning`."""
+        """Return minus the mean cost of the rows of X, as in `DictionaryLearning`."""
         return self._score(X, mask, groups)
 
-    def _alternate(self, X: Any, validation: Any, validate_every: Any) -> float:
-        """Learn from data that can be read again and again; return the squared error at the end."""
+    def _alternate(self, X: Any, validation: Any, groups: Any, validate_every: Any) -> float:
+        """Learn by alternating descent; return the final squared error."""
         threads = resolve_threads(self.n_threads)
         X = self._rows(X, reset=True)
         self._check_values(X, None)
@@ -250,7 +245,7 @@ class NMF(Factorization):
         coder = problem.coder
         assert isinstance(coder, Lasso)
         batches = as_batches(X, None, None, None, None, coder)
-        held_out = Validation.of(validation, None, validate_every, batches, None, coder)
+        held_out = Validation.of(validation, groups, validate_every, batches, self.missing, coder)
         max_epochs = self.max_epochs
         if max_epochs is None and self.max_seconds is None:
             max_epochs = EPOCHS
@@ -275,10 +270,10 @@ class NMF(Factorization):
         return self._squared_error(X, None, None) if squares is None else squares
 
     def _sketches_help(self, X: Rows, problem: Problem) -> bool:
-        """Return whether to begin with few samples, again and again, or with the learner.
+        """Return whether to begin with parts of the data instead of passes by the learner.
 
-        Sparse codes are known exactly at once, so that a first pass by the learner gains most;
-        dense ones take many iterations, and so do atoms with many entries.
+        A learner gains most if codes are sparse, because it computes them exactly. Dense codes
+        and atoms with many entries take many iterations, which are cheaper on parts of the data.
         """
         coder, constraint, _ = problem
         assert coder is not None
@@ -287,7 +282,7 @@ class NMF(Factorization):
         return is_free(coder, constraint) or any(m < X.shape[1] for _, m in sizes)
 
     def _squared_error(self, X: Any, mask: Any, groups: Any) -> float:
-        """``Σ ‖x − αD‖²`` over the rows of X, with codes of their own, where x is known."""
+        """Return ``Σ ‖x − αD‖²`` over the rows x of X, with their exact codes, at known entries."""
         signals = as_signals("X", self._rows(X, reset=False), mask, self.missing)
         signals, _ = in_groups(signals, groups, self.coder_)
         threads = resolve_threads(self.n_threads)
@@ -309,9 +304,9 @@ class NMF(Factorization):
         coder = Lasso(lam, positive=True) if self.coder is None else self.coder
         constraint = L2Ball(positive=True) if self.constraint is None else self.constraint
         if self.coder is not None and lam > 0:
-            message = f"lam={lam:g} and coder exclude each other: give lam to the coder"
+            message = f"lam={lam:g} and coder exclude each other: pass lam to the coder"
             raise ValueError(message)
-        # A constraint that does not say whether it is positive (a user's own) is believed to be.
+        # Parts without a known sign (user-defined ones) are trusted to be non-negative.
         for name, part in (("coder", coder), ("constraint", constraint)):
             if part.positive is False:
                 message = (
@@ -327,7 +322,7 @@ class NMF(Factorization):
 
     def _set_part(self, name: str, part: Any) -> None:
         if name == "coder":
-            self.lam = 0.0  # which is the coder's now
+            self.lam = 0.0  # it is in the coder now
         super()._set_part(name, part)
 
     def _check_settings(self) -> None:
@@ -336,8 +331,8 @@ class NMF(Factorization):
             self.coder is None and not self.lam
         ):
             message = (
-                f"with lam=0 {self.constraint} does not shape the atoms: short ones of any shape "
-                f"are in it, and long codes cost nothing. Give a lam above 0"
+                f"with lam=0 {self.constraint} does not shape the atoms: it contains short atoms "
+                "of any shape, and long codes cost nothing. Set lam > 0"
             )
             warnings.warn(message, UserWarning, stacklevel=4)
         check_number("tol", self.tol, low=0)
@@ -346,16 +341,16 @@ class NMF(Factorization):
             raise ValueError(message)
 
     def _check_values(self, X: Rows, mask: Any) -> None:
-        _refuse_negative(X, mask)
+        _check_nonnegative(X, mask)
 
     def _max_epochs(self) -> int | None:
-        unsaid = self.max_epochs is None and self.max_seconds is None
-        return LEARNER_EPOCHS if unsaid else self.max_epochs
+        no_limit = self.max_epochs is None and self.max_seconds is None
+        return LEARNER_EPOCHS if no_limit else self.max_epochs
 
     def _first_atoms(self, X: Rows) -> Any:
         if not isinstance(self.init, str):
             if self.init is not None:
-                _refuse_negative(np.asarray(self.init), None, "init")
+                _check_nonnegative(np.asarray(self.init), None, "init")
             return self.init
         if self.init == "samples":
             return None
@@ -367,7 +362,7 @@ class NMF(Factorization):
 
 
 def _complete(X: Any) -> bool:
-    """Whether no entry of a dense table is NaN, as far as that is soon said."""
+    """Return whether X is a dense table of numbers without NaN."""
     if sparse.issparse(X):
         return False
     table = np.asarray(X)
@@ -376,22 +371,22 @@ def _complete(X: Any) -> bool:
     return table.dtype.kind == "f" and table.size > 0 and not np.isnan(np.min(table))
 
 
-def _all_alike(weights: Any, n: int) -> bool:
-    """Whether weights are one per row, positive and all the same: as good as none."""
+def _all_equal(weights: Any, n: int) -> bool:
+    """Return whether there are n weights, positive and all equal: the same as none."""
     values = np.asarray(weights)
     fits = n > 0 and values.shape == (n,)
     return bool(fits and values[0] > 0 and (values == values[0]).all())
 
 
-def _refuse_negative(X: Rows, mask: Any, name: str | None = None) -> None:
-    """Raise ValueError for negative entries that are not masked, with how many there are."""
+def _check_nonnegative(X: Rows, mask: Any, name: str | None = None) -> None:
+    """Raise ValueError if known entries are negative, with their number and the smallest."""
     data = X.data if sparse.issparse(X) else X
     known: Any = True
     if isinstance(X, np.ma.MaskedArray):
         data, known = X.data, ~np.ma.getmaskarray(X)
     if mask is not None:
         known = known & ~as_mask(mask, X)
-    smallest = np.fmin.reduce(data, axis=None, initial=0.0, where=known)  # NaN does not hide it
+    smallest = np.fmin.reduce(data, axis=None, initial=0.0, where=known)  # ignores NaN
     if not smallest < 0:
         return
     count = int(np.count_nonzero((data < 0) & known))

@@ -1,4 +1,4 @@
-"""A first dictionary for NMF from singular vectors."""
+"""First atoms for NMF from singular vectors."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from smalto.checks import Array, Rows
 
 
 def nndsvd(X: Rows, n_components: int, rng: np.random.RandomState, *, fill: bool) -> Array:
-    """Non-negative atoms (k, m) from the leading singular vectors (Boutsidis, Gallopoulos 2008).
+    """Return non-negative atoms from singular vectors of X (Boutsidis and Gallopoulos 2008).
 
-    Each singular pair is split into its positive and its negative part, and the one that says
-    more is kept. With ``fill`` zeros become the mean of X, because a zero would stay zero.
+    Each pair of singular vectors is split into its positive and its negative part, and the one
+    of larger norm is kept. With ``fill``, zeros are replaced by the mean of X, because learning
+    may never move an entry away from zero.
     """
     if n_components > min(X.shape):
         message = (
             f"init by singular vectors gives at most {min(X.shape)} atoms for X of shape {X.shape},"
-            f" asked for are {n_components}: use init='samples' or 'random'"
+            f" but n_components={n_components}: use init='samples' or 'random'"
         )
         raise ValueError(message)
     X = X if X.dtype == np.float32 else X.astype(np.float64)

@@ -1,4 +1,4 @@
-"""One pair of sparse vectors that approximate a cross-product ``YᵀX``, which is never formed."""
+"""Sparse rank-one approximation of a cross-product ``YᵀX``, which is never formed."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.density import DensitySearch
 from smalto.learning.batches.base import is_power_of_two
 
-_SETTLE = 64  # iterations after which λ and the set are what they are: then the cost only falls
-_KERNEL = 2048  # samples up to which an n by n matrix is worth having for the start
-_START = 64  # steps of the power method: the start need not be accurate
-_SAMPLE = 2048  # columns from which a coder decides what it leaves open
+_SETTLE = 64  # iterations after which λ and the set are fixed, so that the cost only falls
+_KERNEL = 2048  # number n of samples up to which an n by n matrix is formed for the start
+_START = 64  # iterations of the power method; the start need not be accurate
+_SAMPLE = 2048  # columns from which the open parameters of a coder are chosen
 
 
 @dataclass(frozen=True)
 class Side:
-    """The columns of one block of variables, with what has been explained taken out.
+    """One block of variables, deflated: ``Z = (I − TTᵀ) X`` for an orthonormal T (n, r).
 
-    ``Z = (I − TTᵀ) X`` for an orthonormal T (n, r): only products with it are computed.
+    Z is never formed; the methods compute products with it.
     """
 
     X: Array
     T: Array
 
     def rest(self, a: Array) -> Array:
-        """``(I − TTᵀ) a``."""
+        """Return ``(I − TTᵀ) a``."""
         return np.asarray(a - self.T @ (self.T.T @ a))
 
     def score(self, weights: Array) -> Array:
-        """``Z w``; columns without a weight are not read."""
+        """Return ``Z w``; if few weights are nonzero, only their columns are read."""
         used = np.flatnonzero(weights)
         few = 4 * len(used) < len(weights)
         return self.rest(self.X[:, used] @ weights[used] if few else self.X @ weights)
 
     def correlate(self, a: Array) -> Array:
-        """``Zᵀ a``."""
+        """Return ``Zᵀ a``."""
         return self.X.T @ self.rest(a)
 
     def moment(self) -> Callable[[Array], Array]:
-        """The map ``a ↦ Z Zᵀ a``, as a matrix where that is small."""
+        """Return the map ``a ↦ Z Zᵀ a``, by a matrix (n, n) if that is small."""
         n, p = self.X.shape
         if n < p and n <= _KERNEL:
             K = self.X @ self.X.T
@@ -53,10 +53,10 @@ class Side:
         return lambda a: self.score(self.correlate(a))
 
     def without(self, score: Array) -> Side:
-        """This side with one more direction taken out."""
-        rest = self.rest(self.rest(score))  # twice is enough to be orthogonal to rounding
+        """Return this side deflated by one more direction."""
+        rest = self.rest(self.rest(score))  # twice: orthogonal up to rounding
         norm = float(np.linalg.norm(rest))
-        # What is left of a score that was explained already is rounding, not a direction.
+        # If the score was already in the span of T, the rest is only rounding.
         if norm <= 1e-6 * float(np.linalg.norm(score)):
             return self
         return Side(self.X, np.column_stack([self.T, rest / norm]))
@@ -64,7 +64,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """A solution of `find_pair`: weights of the coded side and of the ordered one."""
+    """A solution of `find_pair`: weights u of the coded side and v of the ordered side."""
 
     u: Array
     v: Array
@@ -73,21 +73,21 @@ class Pair:
     converged: bool
 
 
-# From correlations c = Zₓᵀ Zᵧ v (p,), ‖v‖², the atom v itself and the iteration: u and λ.
+# A function of c = Zₓᵀ Zᵧ v (p,), ‖v‖², the atom v and the iteration that returns u and λ.
 Codes: TypeAlias = Callable[[Array, float, Array, int], "tuple[Array, float | None]"]
 
 
 def find_pair(
     coded: Side, ordered: Side, codes: Codes, constraint: Constraint, max_iter: int, tol: float
 ) -> Pair:
-    """``min_{u,v} ½‖ZᵧᵀZₓ − v uᵀ‖² + ψ(u)`` with v in a convex set, by alternating minimisation.
+    """Minimize ``½‖ZᵧᵀZₓ − v uᵀ‖² + ψ(u)`` over u and over v in a convex set, in turn.
 
-    It is dictionary learning with one atom v whose samples are the columns of ZᵧᵀZₓ; an
-    iteration costs two products with each of the blocks.
+    This is dictionary learning with a single atom v and the columns of ZᵧᵀZₓ as samples. An
+    iteration takes two products with each block.
     """
     v = _leading(coded, ordered)
     constraint, search = constraint.begun(v[None]), DensitySearch()
-    v = _on_the_better_side(v, coded, ordered, codes, constraint)
+    v = _with_better_sign(v, coded, ordered, codes, constraint)
     u, lam, norm = np.zeros(coded.X.shape[1], v.dtype), None, 0.0
     for iteration in range(1, max_iter + 1):
         square = float(v @ v)
@@ -106,7 +106,7 @@ def find_pair(
 
 
 def keep_largest(count: int) -> Codes:
-    """Codes of a lasso whose λ leaves ``count`` columns (fewer only where some are tied)."""
+    """Return codes by a lasso whose λ leaves ``count`` nonzeros (fewer if columns are tied)."""
     held: list[float] = []
 
     def codes(c: Array, square: float, v: Array, iteration: int) -> tuple[Array, float | None]:
@@ -122,7 +122,7 @@ def keep_largest(count: int) -> Codes:
 
 
 def codes_of(coder: Coder, coded: Side, ordered: Side) -> Codes:
-    """Codes by any coder: the columns of ZᵧᵀZₓ are its signals, v its dictionary."""
+    """Return codes by any coder, with the columns of ZᵧᵀZₓ as signals and v as the dictionary."""
     columns = coded.rest(coded.X)
     p = columns.shape[1]
     chosen = np.unique(np.linspace(0, p - 1, min(p, _SAMPLE)).astype(np.intp))
@@ -144,9 +144,9 @@ def codes_of(coder: Coder, coded: Side, ordered: Side) -> Codes:
 
 
 def _leading(coded: Side, ordered: Side) -> Array:
-    """About the first right singular vector of ZₓᵀZᵧ, always from the same start.
+    """Return about the first right singular vector of ZₓᵀZᵧ, by a reproducible power method.
 
-    Zero where nothing but rounding is left of one of the sides.
+    Returns zero if one of the sides is zero up to rounding.
     """
     near, far = ordered.moment(), coded.moment()
     a = np.random.default_rng(0).standard_normal(len(coded.X)).astype(coded.X.dtype)
@@ -164,10 +164,10 @@ def _leading(coded: Side, ordered: Side) -> Array:
     return np.asarray(v / v.dtype.type(np.linalg.norm(v)))
 
 
-def _on_the_better_side(
+def _with_better_sign(
     v: Array, coded: Side, ordered: Side, codes: Codes, constraint: Constraint
 ) -> Array:
-    """The start v or −v, projected: it matters where signs are asked for."""
+    """Return the projection of v or of −v, whichever explains more under sign constraints."""
     best, largest = np.zeros_like(v), -1.0
     for start in (v.copy(), -v):
         project_checked(constraint, start)

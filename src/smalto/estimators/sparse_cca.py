@@ -1,4 +1,4 @@
-"""`SparseCCA`: what a few columns of X have to do with a stretch of the columns of Y."""
+"""`SparseCCA`: correlate a few columns of X with stretches of the columns of Y."""
 
 from __future__ import annotations
 
@@ -39,65 +39,66 @@ class SparseCCA(
 ):
     """Sparse CCA: ``min_{u,v} ½‖YᵀX − v uᵀ‖² + λ‖u‖₁`` with v in a fused-lasso set.
 
-    ``‖v‖₂² + gamma1 ‖v‖₁ + gamma2 Σ|v_i − v_(i−1)| ≤ 1`` (Section 6.3 of the paper, with the
-    ℓ1 norm of u, and covariances within each block treated as diagonal). X and Y are two
-    blocks of variables of the same samples, such as gene expressions and copy numbers along
-    a chromosome: a few columns of X are found (u) that go with stretches of neighbouring
-    columns of Y (v). Solved by alternating minimisation from the leading singular vectors;
-    YᵀX is never formed.
+    The set is ``‖v‖₂² + gamma1 ‖v‖₁ + gamma2 Σ|v_i − v_(i−1)| ≤ 1`` (Section 6.3 of the paper,
+    with the ℓ1 norm of u, and covariances within each block treated as diagonal). X and Y are
+    two blocks of variables of the same samples, such as gene expressions and copy numbers along
+    a chromosome. A few columns of X (weights u) are found that correlate with stretches of
+    neighboring columns of Y (weights v), by alternating minimization from the leading singular
+    vectors. YᵀX is never formed.
 
     Parameters
     ----------
     n_components : int, default 1
-        Number of pairs. Before each further pair, what the scores ``Xu`` and ``Yv`` of those
-        found explain is taken out of X and of Y.
+        Number of pairs (u, v). After each pair, X is deflated by the score ``Xu``, and Y by
+        ``Yv``.
     max_nonzeros_x : int, default 25
-        How many columns of X get a weight: λ is chosen so. Fewer do only where columns are
-        tied, or where λ had to be held for the iteration to end (after 64 of them).
+        Number of nonzero weights of X; λ is chosen accordingly. There are fewer if columns are
+        tied. The number may also change after iteration 64, when λ is fixed so that the
+        iteration converges.
     gamma1 : float, default 1
-        The larger, the fewer columns of Y get a weight.
+        The larger, the fewer nonzero weights of Y.
     gamma2 : float, default 1
-        The larger, the fewer the jumps between the weights of neighbours.
+        The larger, the fewer jumps between the weights of neighboring columns of Y.
     ordered : {"y", "x"}
-        The block whose columns have an order, and whose weights live in the set. With "x" the
-        two change roles, and ``max_nonzeros_y`` says how many columns of Y get a weight.
+        The block whose columns are ordered, and whose weights are in the fused-lasso set. With
+        "x" the blocks exchange their roles.
     max_nonzeros_y : int, optional
-        For ``ordered="x"``; as many as ``max_nonzeros_x`` if it is not given.
+        Number of nonzero weights of Y if ``ordered="x"``; by default ``max_nonzeros_x``.
     coder : coder, optional
-        Any other penalty for the unordered block, such as ``Lasso(lam, positive=True)``,
-        instead of a number of nonzeros. Its signals are the columns of YᵀX.
+        Another penalty for the unordered block, such as ``Lasso(lam, positive=True)``, instead
+        of a number of nonzeros. Its signals are the columns of YᵀX.
     constraint : constraint, optional
-        Any other set for the ordered block, instead of that of gamma1 and gamma2.
+        Another set for the ordered block, instead of that of ``gamma1`` and ``gamma2``.
     scale : bool, default True
-        Divide each column by its standard deviation. Columns are centred in any case.
+        Whether to divide each column by its standard deviation. Columns are always centered.
     max_iter : int, default 500
-        Iterations for each pair, at most.
+        Maximum number of iterations for each pair.
     tol : float, default 1e-6
-        A pair is done when v changes by this share of its norm, or less.
+        Stop when an iteration changes v by at most this share of its norm.
 
     Attributes
     ----------
     x_weights_ : array (p, n_components)
-        The vectors u, of norm 1, for columns that are centred and scaled.
+        The vectors u, of norm 1, for centered and scaled columns.
     y_weights_ : array (q, n_components)
-        The vectors v, of norm 1. Their largest weight is positive, unless a sign is asked for.
+        The vectors v, of norm 1. The largest weight in magnitude, in the ordered block, is
+        positive, unless the weights of a block all have one sign.
     correlations_ : array (n_components,)
         Correlation of ``Xu`` with ``Yv`` over the samples of `fit`.
     lam_ : array (n_components,)
-        The λ reached, in units of YᵀX; NaN for coders that have none.
+        The final λ, in units of YᵀX; NaN for coders without λ.
     x_mean_, x_scale_, y_mean_, y_scale_ : arrays
-        What columns are centred and scaled with. The scale of a constant column is 1: it
-        becomes zero, and its weight is zero.
+        Mean and scale of the columns. The scale of a constant column is 1; its weight is zero.
     n_iter_ : int
-        Iterations that the slowest pair took.
+        Number of iterations of the slowest pair.
     n_features_in_ : int
         Number p of columns of X.
     feature_names_in_ : array (p,)
-        Names of the columns of X, if it had any, all strings.
+        Names of the columns of X, if they are all strings.
 
     See Also
     --------
-    sklearn.cross_decomposition.CCA : dense weights, for more samples than columns.
+    sklearn.cross_decomposition.CCA : Dense weights, for more samples than columns.
 
     Examples
     --------
@@ -106,7 +107,7 @@ class SparseCCA(
     >>> rng = np.random.default_rng(2)
     >>> X, Y, hidden = *rng.standard_normal((2, 100, 40)), rng.standard_normal((100, 1))
     >>> X[:, 3:6] += 2 * hidden  # a few columns of X ...
-    >>> Y[:, 10:15] += 2 * hidden  # ... go with a stretch of Y
+    >>> Y[:, 10:15] += 2 * hidden  # ... correlate with a stretch of Y
     >>> model = SparseCCA(max_nonzeros_x=3).fit(X, Y)
     >>> np.flatnonzero(model.x_weights_)
     array([3, 4, 5])
@@ -154,7 +155,7 @@ class SparseCCA(
         Parameters
         ----------
         X : array or data frame (n, p)
-            One block of variables, one sample per row. float32 is computed with in float32,
+            One block of variables, one sample per row. float32 is computed in float32,
             everything else in float64.
         y : array or data frame (n, q) or (n,)
             The other block, of the same samples.
@@ -178,7 +179,7 @@ class SparseCCA(
         if self.coder is None and count > blocks[0].shape[1]:
             name, block = ("max_nonzeros_y", "y") if swapped else ("max_nonzeros_x", "X")
             message = (
-                f"{name}={count} is more than {block} has columns, n_features={blocks[0].shape[1]}"
+                f"{name}={count} exceeds the columns of {block}: n_features={blocks[0].shape[1]}"
             )
             raise ValueError(message)
         nothing = np.zeros((len(X), 0), X.dtype)
@@ -203,22 +204,25 @@ class SparseCCA(
         self.correlations_ = _correlations(X @ self.x_weights_, Y @ self.y_weights_)
 
     def transform(self, X: Any, y: Any = None) -> Any:
-        """Scores ``Xu`` of the samples, and ``Yv`` where y is given.
+        """Return the scores ``Xu`` of the samples, and also ``Yv`` if y is given.
 
-        (``fit_transform(X, y)`` returns those of X alone, as a pipeline wants it.)
+        ``fit_transform(X, y)`` returns the scores of X alone, as pipelines require.
 
         Parameters
         ----------
         X : array or data frame (n, p)
+            One block of variables, one sample per row.
         y : array or data frame (n, q), optional
+            The other block, of the same samples.
 
         Returns
         -------
         array (n, n_components), or a pair of such arrays
+            The scores.
         """
         check_is_fitted(self, "x_weights_")
         if y is None:
-            _refuse_masks(X)
+            _check_not_masked(X)
             X = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False)
             check_finite("X", X)
             return self._scores(X, "x")
@@ -226,10 +230,10 @@ class SparseCCA(
         return self._scores(X, "x"), self._scores(Y, "y")
 
     def score(self, X: Any, y: Any) -> float:
-        """Mean over the pairs of the correlation of ``Xu`` with ``Yv``; 0 where one is constant."""
+        """Return the mean correlation of ``Xu`` with ``Yv`` over the pairs; 0 if one is constant."""
         scores = self.transform(X, y)
         if len(scores[0]) < 2:
-            message = f"a correlation takes two samples or more, got {len(scores[0])} sample"
+            message = f"a correlation needs at least two samples, got {len(scores[0])} sample"
             raise ValueError(message)
         return float(np.mean(_correlations(*scores)))
 
@@ -244,19 +248,19 @@ class SparseCCA(
         return int(self.x_weights_.shape[1])
 
     def _blocks(self, X: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
-        """Both blocks, checked, in one precision: that of X."""
+        """Return both blocks, checked, in the dtype of X."""
         if y is None:
             message = "SparseCCA requires y to be passed, but the target y is None"
             raise ValueError(message)
-        _refuse_masks(X)
-        _refuse_masks(y)
+        _check_not_masked(X)
+        _check_not_masked(y)
         least = 2 if reset else 1
         settings = {"dtype": "numeric", "ensure_all_finite": False}
         X = validate_data(self, X, reset=reset, ensure_min_samples=least, **settings)
         Y = check_array(y, ensure_2d=False, input_name="y", **settings)
         Y = Y[:, None] if Y.ndim == 1 else Y
         if len(X) != len(Y):
-            message = f"X and y must have the same samples, X has {len(X)} and y has {len(Y)}"
+            message = f"X and y must have the same samples, got {len(X)} in X and {len(Y)} in y"
             raise ValueError(message)
         if not reset and Y.shape[1] != len(self.y_weights_):
             message = (
@@ -269,14 +273,14 @@ class SparseCCA(
         return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
 
     def _scores(self, block: Array, side: str) -> Array:
-        """Scores of a block; in the precision of the samples, as everywhere."""
+        """Return the scores of a block, in its dtype."""
         dtype = float_dtype(block.dtype)
         names = (f"{side}_{name}_" for name in ("mean", "scale", "weights"))
         mean, scale, weights = (getattr(self, name).astype(dtype, copy=False) for name in names)
         return np.asarray(((block - mean) / scale) @ weights)
 
     def _check_settings(self) -> tuple[int, Constraint]:
-        """How many nonzeros are wanted on the unordered side, and the set of the ordered one."""
+        """Return the number of nonzeros of the unordered block, and the set of the ordered one."""
         check_integer("n_components", self.n_components)
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol, low=0)
@@ -289,8 +293,8 @@ class SparseCCA(
             count = check_integer("max_nonzeros_y", self.max_nonzeros_y)
             if self.ordered == "y":
                 message = (
-                    f"max_nonzeros_y={self.max_nonzeros_y} is for ordered='x': the weights of an ordered "
-                    "y are as many as gamma1 and gamma2 leave"
+                    f"max_nonzeros_y={self.max_nonzeros_y} needs ordered='x': if y is ordered, "
+                    "gamma1 and gamma2 determine how many weights are nonzero"
                 )
                 raise ValueError(message)
         if self.coder is not None:
@@ -303,24 +307,24 @@ class SparseCCA(
         late = [number for number, pair in enumerate(pairs) if not pair.converged]
         if late:
             message = (
-                f"pairs {late} have not settled to tol={self.tol} in max_iter={self.max_iter} "
-                "iterations: raise one of them"
+                f"pairs {late} have not converged to tol={self.tol} in max_iter={self.max_iter} "
+                "iterations: increase one of them"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         empty = [number for number, pair in enumerate(pairs) if not pair.u.any()]
         if empty:
             message = (
-                f"pairs {empty} are zero: nothing that X and y share is left, or the penalty of "
-                "the coder is too large for it"
+                f"pairs {empty} are zero: X and y have no correlation left, or the penalty of the "
+                "coder is too large"
             )
             warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def _moments(name: str, block: Array, scale: bool) -> tuple[Array, Array]:
-    """Mean and standard deviation of the columns, in their dtype; the latter 1 where constant."""
+    """Return the mean and the scale of the columns; the scale of a constant column is 1."""
     mean = block.mean(axis=0, dtype=np.float64)
     deviation = block.std(axis=0, ddof=1, dtype=np.float64)
-    # A constant column is so up to the rounding of its mean.
+    # Constant up to the rounding of the mean.
     constant = deviation <= 10 * np.finfo(block.dtype).eps * np.abs(block).max(axis=0)
     if constant.all():
         message = f"every column of {name} is constant: there is nothing to correlate"
@@ -330,9 +334,9 @@ def _moments(name: str, block: Array, scale: bool) -> tuple[Array, Array]:
 
 
 def _signed(u: Array, v: Array) -> tuple[Array, Array]:
-    """Both of norm 1, and with the sign under which v's largest weight is positive.
+    """Return both scaled to norm 1, with the sign that makes the largest weight in v positive.
 
-    A side on which nothing is negative keeps its sign: it may have been asked for.
+    If u or v has no negative weight, the sign is kept: it may be a constraint.
     """
     u, v = (w / (w.dtype.type(np.linalg.norm(w)) or 1) for w in (u, v))
     if (u >= 0).all() or (v >= 0).all() or v[np.argmax(np.abs(v))] > 0:
@@ -341,14 +345,15 @@ def _signed(u: Array, v: Array) -> tuple[Array, Array]:
 
 
 def _correlations(a: Array, b: Array) -> Array:
-    """Correlation of each column of a with that of b, 0 where one is constant."""
+    """Return the correlation of each column of a with that of b; 0 if one is constant."""
     a, b = (np.asarray(s, np.float64) - s.mean(axis=0, dtype=np.float64) for s in (a, b))
     norms = np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=0)
     products = np.einsum("ij,ij->j", a, b)
     return np.asarray(np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0))
 
 
-def _refuse_masks(X: Any) -> None:
+def _check_not_masked(X: Any) -> None:
+    """Raise TypeError for a masked array."""
     if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
         message = "SparseCCA needs samples without missing entries, got a masked array"
         raise TypeError(message)

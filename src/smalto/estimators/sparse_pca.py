@@ -30,21 +30,21 @@ from smalto.learning.options import Continuation, Replacement
 from smalto.sources import Source
 
 DEFAULT_DENSITY = 0.3
-# By measurement on faces and patches: see benchmarks/peers/sparse_pca.py.
+# Measured on faces and patches: see benchmarks/peers/sparse_pca.py.
 DEFAULT_LAM = 0.4
 DEFAULT_RHO = 2.0
-ENOUGH_STEPS = 100  # of a pass over many samples: more of them cost time and gain nothing
-MOST_ROWS = 4096  # in one of them
-_SAMPLE_ROWS = 2048
-_HELD_ROWS = 512
+ENOUGH_STEPS = 100  # in a pass over many samples; more take time and gain nothing
+MOST_ROWS = 4096  # in one step
+_SAMPLE_ROWS = 2048  # samples from which the first components are computed
+_HELD_ROWS = 512  # samples from which on the first components get their full weight t0
 
 
 class SparsePCA(Factorization):
     """Sparse PCA: ``min_D Σ_x min_α ½‖x − μ − αD‖² + lam ‖α‖₁``, with sparse components.
 
-    Every component d (row of D) satisfies ``‖d‖₂² + gamma ‖d‖₁ ≤ 1`` (Section 5.4 of the paper)
-    or, with ``fused``, ``‖d‖₂² + gamma ‖d‖₁ + fused Σ|d_i − d_(i−1)| ≤ 1``. μ is the mean of the
-    samples.
+    μ is the mean of the samples. Each component d (row of D) satisfies ``‖d‖₂² + gamma ‖d‖₁ ≤ 1``
+    (Section 5.4 of the paper) or, with ``fused``,
+    ``‖d‖₂² + gamma ‖d‖₁ + fused Σ|d_i − d_(i−1)| ≤ 1``.
 
     Parameters
     ----------
@@ -53,29 +53,30 @@ class SparsePCA(Factorization):
     gamma : float, optional
         The larger, the sparser the components.
     density : float in (0, 1], optional
-        Instead of ``gamma``: the share of nonzero entries that the components are to have, 0.3
-        if neither is given. A gamma is searched for while they are learned.
+        Share of nonzero entries in the components, instead of ``gamma``, which is then adapted
+        during learning. The default is 0.3 if neither is given.
     lam : float, optional
-        Weight of the ℓ1 norm of the codes, above 0: it is what the constraint works against
-        (without it components could shrink at no cost until any set contains them). By
-        default 0.4/√m times the root mean square norm of the centred samples.
+        Weight of the ℓ1 norm of the codes, above 0. (With 0 components could shrink at no cost
+        until they satisfy any constraint.) By default 0.4/√m times the root mean square norm of
+        the centered samples.
     mean_nonzeros : float, optional
-        Instead of ``lam``: how many components a sample is to be composed of, on average.
+        Mean number of components per sample, instead of ``lam``, which is then chosen from the
+        data.
     fused : float, optional
-        Weight of the differences between neighbouring entries of a component, for features
-        that have an order; the larger, the fewer the jumps.
+        Weight of the differences between neighboring entries of a component, for ordered
+        features; the larger, the fewer jumps.
     coder : coder, optional
-        Any other problem for the codes, instead of ``lam`` or ``mean_nonzeros``.
+        Another sparse coding problem, instead of ``lam`` or ``mean_nonzeros``.
     constraint : constraint, optional
-        Any other set for the components, instead of ``gamma``, ``density`` and ``fused``.
+        Another set for the components, instead of ``gamma``, ``density`` and ``fused``.
     learner : learner, optional
-        How the components follow from the data. By default ``Online(rho=2, t0=v)``, where v is
-        the total variance of the samples: principal components to begin with are held until
-        their density has settled. v is 0 where ``init`` is given. `fit` takes about a hundred
-        steps per pass over many samples, or as many as make 4 096 samples one step.
+        The learning algorithm, by default ``Online(rho=2, t0=v)``. Here v is the total variance
+        of the samples, which keeps the first components in place until their density has
+        settled; it is less for fewer than 512 samples, and 0 if ``init`` is given. For large
+        data `fit` uses batches of a hundredth of the samples, at most 4096.
     init : array (k, m), optional
-        The first components. By default principal components of 2 048 samples (or of the first
-        batch of a stream), or samples where these are too few for that.
+        The first components. By default principal components of 2048 samples, or of the first
+        batch given to `partial_fit`; if there are too few samples for that, samples.
     max_epochs, max_steps, max_seconds, continuation, replacement, callbacks, n_threads, \
 random_state, sparse_output
         As in `DictionaryLearning`.
@@ -83,29 +84,28 @@ random_state, sparse_output
     Attributes
     ----------
     components_ : array (k, m)
-        One component per row: first the one that explains most, then the one that adds most to
-        it, and so on. The largest entry (in magnitude) of each is positive, unless codes may not
-        change their sign. They are in the set, so their norms are at most 1.
+        One component per row: first the one that explains most variance, then the one that adds
+        most to it, and so on. The entry of largest magnitude is positive, unless signs are
+        constrained. Components satisfy the constraint, so their norm is at most 1.
     mean_ : array (m,)
         Mean of the samples: of all of X in `fit`, of all samples so far in `partial_fit`.
     explained_variance_ : array (k,)
-        Variance explained by each component beyond those before it, adjusted for components
-        that are not orthogonal: the QR decomposition of the scores (Zou, Hastie and Tibshirani
-        2006). Over the samples given last: all of X in `fit`, the batch in `partial_fit`.
+        Variance explained by each component beyond those before it, from the QR decomposition of
+        the scores, since components are not orthogonal (Zou, Hastie and Tibshirani 2006). It is
+        computed on all of X in `fit`, and on the batch in `partial_fit`.
     explained_variance_ratio_ : array (k,)
         The same as a share of the variance of these samples around ``mean_``.
     density_ : float
-        The share of nonzero entries that the components have.
+        Share of nonzero entries in the components.
     coder_, state_, history_, n_iter_, stopped_, n_features_in_, feature_names_in_
-        As in `DictionaryLearning`; the atoms of ``state_`` are in the order of learning.
+        As in `DictionaryLearning`; the atoms of ``state_`` are not reordered.
 
     Notes
     -----
-    A stream is centred as it comes: a batch given to `partial_fit` by the mean of all samples
-    up to and including it. As the mean moves, the statistics of the past are moved along with
-    it, exactly: they are what they would be had all samples been centred by today's mean,
-    with the codes they got in their time. `fit` reads X once for its mean beforehand. Batches of a sparse X
-    are made dense, one at a time.
+    `fit` first reads X once for its mean. `partial_fit` centers a batch by the mean of all samples
+    up to and including it. When the mean changes, the statistics of the past are corrected
+    exactly: they become those of samples centered by the new mean, with their old codes. Batches
+    of a sparse X are made dense, one at a time.
 
     Examples
     --------
@@ -177,20 +177,18 @@ random_state, sparse_output
         validation: Any = None,
         validate_every: int | Sequence[int] | None = None,
     ) -> Self:
-        """Learn components from X, afresh.
+        """Learn components from X, discarding any previous result.
 
         Parameters
         ----------
         X : array, memory map, CSR array, data frame or file (n, m)
-            Training samples, one per row, at least as many as components, not centred. float32
-            is learned from in float32, everything else in float64. It is read once for its
-            mean, once for each epoch, and once for the variance explained: a stream is for
-            `partial_fit`.
+            Training samples, one per row; they need not be centered. There must be at least as
+            many as components, unless ``init`` is given. float32 is computed in float32,
+            everything else in float64. X is read once for the mean, once per epoch, and once for
+            the explained variance; use `partial_fit` for a stream.
         y : ignored
-        validation : array or CSR array, optional
-            Held-out samples whose mean cost is recorded in ``history_`` now and then.
-        validate_every : int or sequence of int, optional
-            At every so many updates, or after these; by default ever more rarely.
+        validation, validate_every : optional
+            As for `DictionaryLearning`.
 
         Returns
         -------
@@ -202,14 +200,14 @@ random_state, sparse_output
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Update the components once, with all of X as one batch.
 
-        Goes on from the state that `fit` or the last `partial_fit` left; the mean is that of
-        all samples so far. Batches may differ in size; the first one takes two different
-        samples, because one alone is its own mean.
+        Learning continues from the state after `fit` or the last `partial_fit`; the mean is that
+        of all samples so far. Batches may differ in size. The first batch needs two different
+        samples, because a single one equals its mean.
 
         Parameters
         ----------
         X : array, CSR array or data frame (n, m)
-            New samples, not centred, in the precision of the first ones.
+            New samples, converted to the dtype of the first ones; they need not be centered.
         y : ignored
 
         Returns
@@ -219,31 +217,31 @@ random_state, sparse_output
         return self._partial_fit(X)
 
     def transform(self, X: Any) -> Any:
-        """Sparse codes: ``argmin_α ½‖x − μ − αD‖² + lam ‖α‖₁`` for each row x of X.
+        """Return the sparse codes ``argmin_α ½‖x − μ − αD‖² + lam ‖α‖₁`` of the rows x of X.
 
         Parameters
         ----------
         X : array, memory map, CSR array or data frame (n, m)
-            Samples, not centred.
+            Samples, one per row; they need not be centered.
 
         Returns
         -------
-        array (n, k), or csr_array with ``sparse_output``
+        array (n, k), or csr_array if ``sparse_output``
             One code per row.
         """
         return self._transform(X)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean of ``min_α ½‖x − μ − αD‖² + lam ‖α‖₁``: higher is better."""
+        """Return minus the mean of ``min_α ½‖x − μ − αD‖² + lam ‖α‖₁`` over the rows x of X."""
         return self._score(X)
 
     def inverse_transform(self, X: Any) -> Array:
-        """Signals ``αD + μ`` from codes α.
+        """Return the signals ``αD + μ`` for codes α.
 
         Parameters
         ----------
         X : array or sparse array (n, k)
-            Codes, one per row, such as `transform` returns.
+            Codes, one per row, as returned by `transform`.
 
         Returns
         -------
@@ -270,7 +268,7 @@ random_state, sparse_output
         return Online(rho=DEFAULT_RHO) if name == "learner" else super()._default_part(name)
 
     def _set_part(self, name: str, part: Any) -> None:
-        if name == "coder":  # what was said by parameters of this estimator is in the part now
+        if name == "coder":  # these parameters are in the part now
             self.lam = self.mean_nonzeros = None
         if name == "constraint":
             self.gamma = self.density = self.fused = None
@@ -338,19 +336,19 @@ random_state, sparse_output
         return rest
 
     def _look_at(self, rows: Array) -> None:
-        """Decide from centred rows what learning starts with."""
+        """Compute the total variance and the first components from centered rows."""
         n = len(rows)
         self._total_variance = float(np.einsum("ij,ij->", rows, rows, dtype=np.float64)) / n
         if not self._total_variance > 0:
             message = (
                 f"all of the {n} samples looked at are the same (or only 1 sample is given): "
-                "once they are centred there is nothing to learn from"
+                "after centering there is nothing to learn from"
             )
             raise ValueError(message)
         self._start = None
         if self.init is None:
             self._start = principal_components(rows, self.n_components)
-        # A start from a few samples is worth no more than they are.
+        # Components of few samples get less weight.
         share = 0.0 if self._start is None else min(1.0, n / _HELD_ROWS)
         self._held = share * self._total_variance
 
@@ -362,33 +360,34 @@ random_state, sparse_output
 
     def _set_result(self, state: State, X: Rows) -> None:
         super()._set_result(state, X)
-        self._start = None  # it has been used
+        self._start = None  # no longer needed
         moments, total = score_moments(X, self.components_, self.mean_)
         order, variances = adjusted_variances(moments)
-        may_turn = not state.coder.positive  # codes have to turn with them
-        self.components_ = _signed(self.components_[order], state.constraint, may_turn)
+        may_flip = not state.coder.positive  # codes change sign with the components
+        self.components_ = _signed(self.components_[order], state.constraint, may_flip)
         self.explained_variance_ = variances
         self.explained_variance_ratio_ = variances / total if total > 0 else 0.0 * variances
         self.density_ = density(self.components_)
 
 
 def _sample(source: Source) -> Array:
-    """Some of the rows, evenly spread."""
+    """Return up to `_SAMPLE_ROWS` rows, evenly spread."""
     numbers = np.linspace(0, source.n_rows - 1, min(source.n_rows, _SAMPLE_ROWS))
     return source.rows(np.unique(numbers.astype(np.intp)))  # type: ignore[no-any-return]
 
 
 def _given(model: Any, *names: str) -> dict[str, Any]:
+    """Return those of these parameters that are not None."""
     values = {name: getattr(model, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _signed(D: Array, constraint: Constraint, may_turn: bool) -> Array:
-    """Each atom with the sign under which its largest entry is positive, if that is allowed."""
+def _signed(D: Array, constraint: Constraint, may_flip: bool) -> Array:
+    """Return atoms with the sign that makes the largest entry positive, where allowed."""
     D = np.ascontiguousarray(D)
     for atom in D:
-        if may_turn and atom[np.argmax(np.abs(atom))] < 0:
-            turned = 0 - atom  # without −0
-            if constraint.gauge(turned) <= 1.0 + 1e-3:
-                atom[:] = turned
+        if may_flip and atom[np.argmax(np.abs(atom))] < 0:
+            flipped = 0 - atom  # without −0
+            if constraint.gauge(flipped) <= 1.0 + 1e-3:
+                atom[:] = flipped
     return D

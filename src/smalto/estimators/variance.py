@@ -1,4 +1,4 @@
-"""How much of the variance of data its components explain, when they are not orthogonal."""
+"""Explained variance of components that need not be orthogonal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from smalto.estimators.centering import centered, row_blocks, rows_of
 
 
 def score_moments(X: Any, D: Array, mean: Array) -> tuple[Array, float]:
-    """``ZᵀZ / n`` of the scores ``Z = (X − mean) Dᵀ``, and the total variance of X.
+    """Return ``ZᵀZ / n`` for the scores ``Z = (X − mean) Dᵀ``, and the total variance of X.
 
-    The rows of D are taken as directions, of norm 1 (or 0).
+    The rows of D are scaled to norm 1 first; zero rows stay zero.
     """
     norms = np.linalg.norm(D, axis=1, keepdims=True)
     dtype = D.dtype
@@ -30,12 +30,12 @@ def score_moments(X: Any, D: Array, mean: Array) -> tuple[Array, float]:
 
 
 def adjusted_variances(moments: Array) -> tuple[Array, Array]:
-    """An order of the components, and what each explains beyond those before it.
+    """Return an order of the components, and the variance each explains beyond those before it.
 
-    These are the squared diagonal entries of R in the QR decomposition with pivoting of the
-    scores (Zou, Hastie and Tibshirani 2006), from their second moments: the component with the
-    largest variance is first, each next one adds the most to those before it. Their sum is
-    at most the variance that as many principal components explain.
+    The variances are the squared diagonal entries of R in the QR decomposition with pivoting of
+    the scores (Zou, Hastie and Tibshirani 2006), from their second moments: the component of
+    largest variance comes first, and each further one adds most to those before it. Their sum is
+    at most the variance explained by as many principal components.
     """
     rest = np.array(moments, np.float64)
     k = len(rest)
@@ -47,7 +47,7 @@ def adjusted_variances(moments: Array) -> tuple[Array, Array]:
         order[[j, best]] = order[[best, j]]
         pivot = order[j]
         if not left[pivot] > negligible:
-            order[j:] = np.sort(order[j:])  # of those that add nothing
+            order[j:] = np.sort(order[j:])  # the rest adds nothing
             break
         variances[j] = left[pivot]
         rest -= np.outer(rest[:, pivot], rest[pivot]) / rest[pivot, pivot]
@@ -56,7 +56,7 @@ def adjusted_variances(moments: Array) -> tuple[Array, Array]:
 
 
 def principal_components(X: Array, count: int) -> Array | None:
-    """The first principal components (count, m) of centred rows, None if there are not so many."""
+    """Return the first ``count`` principal components of centered rows; None if there are fewer."""
     n, m = X.shape
     size = min(n, m)
     if count > size:

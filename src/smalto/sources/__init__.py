@@ -1,4 +1,4 @@
-"""Sources of samples: arrays, files and streams, in an order that is random but reproducible."""
+"""Sources of samples (arrays, files, streams) and reproducible random orders to read them in."""
 
 from smalto.sources.base import Source
 from smalto.sources.chunked import ChunkedSource

@@ -1,4 +1,4 @@
-"""What a source is: rows that can be read by number."""
+"""The base class of sources: rows that can be read by number."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from smalto.sources.order import Order, RowOrder
 
 
 class Source(ABC):
-    """Rows of data that can be read by number: subclass it to learn from data of another kind.
+    """Rows of data that can be read by number; subclass it to learn from another kind of data.
 
-    A subclass has the attributes ``n_rows``, ``n_features`` and ``dtype`` (of the computation:
-    float32 or float64) and the method `rows`.
+    A subclass sets the attributes ``n_rows``, ``n_features`` and ``dtype`` (the dtype to compute
+    in, float32 or float64) and implements `rows`.
     """
 
     n_rows: int
@@ -24,26 +24,26 @@ class Source(ABC):
     dtype: np.dtype[Any]
 
     reads_ahead: bool = False
-    """Whether rows come from somewhere slow, so that a thread should read them ahead of time."""
+    """Whether reading is slow enough that a background thread should read ahead."""
 
     @abstractmethod
     def rows(self, numbers: Array) -> Rows:
-        """Return the rows with these numbers, finite, in the dtype of the computation."""
+        """Return the rows with these numbers, in ``dtype``; raise ValueError if not finite."""
 
     def order(self, seed: int) -> RowOrder:
-        """Return the order derived from this seed in which rows are best read."""
+        """Return a random order, derived from the seed, in which the rows are fast to read."""
         return Order(self.n_rows, seed)
 
     def warm(self, order: RowOrder, epoch: int, place: int) -> None:
-        """Read what will be wanted soon after this place of the order (if `reads_ahead`)."""
+        """Read in advance what comes after this place of the order; called if `reads_ahead`."""
 
 
 def finite_rows(
     batch: Rows, numbers: Array, dtype: np.dtype[Any], *, nan: bool = False, name: str = "X"
 ) -> Rows:
-    """Return rows in the dtype of the computation; raise for NaN and infinity, by row number.
+    """Return rows in this dtype; raise ValueError for NaN and infinity, with the row number.
 
-    With ``nan`` they are let through: the caller checks them.
+    With ``nan=True`` nothing is checked: the caller does that.
     """
     batch = as_floats(batch, dtype)
     if nan:

@@ -1,4 +1,4 @@
-"""Rows of what lies in chunks: memory maps, HDF5, zarr, Dask arrays, Parquet."""
+"""Rows of chunked data: memory maps, HDF5, zarr, Dask arrays, Parquet."""
 
 from __future__ import annotations
 
@@ -15,34 +15,35 @@ from smalto.checks import Array, Rows, check_integer, float_dtype
 from smalto.sources.base import Source, finite_rows
 from smalto.sources.order import ChunkOrder, Order, RowOrder
 
-BUFFER_BYTES = 64 << 20  # rows that are shuffled together, by default
-READ_BYTES = 1 << 20  # chunks that are smaller are read several at a time
-LEAST_CHUNKS = 2  # of a buffer: rows of one chunk alone are too much alike
+BUFFER_BYTES = 64 << 20  # default size of a buffer, within which rows are shuffled
+READ_BYTES = 1 << 20  # smaller chunks are joined, and read together
+LEAST_CHUNKS = 2  # in a buffer: rows of a single chunk are often too similar
 
 
 class ChunkedSource(Source):
-    """Rows that are read chunk by chunk, from something that is larger than memory.
+    """Rows that are read chunk by chunk, from data that may be larger than memory.
 
-    The order of an epoch takes the chunks at random, a buffer full at a time, and shuffles the
-    rows of a buffer. Two buffers are held: the one in use and the next one, which is read
-    meanwhile. Where all rows fit into one buffer, the order is that of an array. Chunks lie in
-    slots of one array, so that a batch is gathered from all of them at once.
+    In each epoch the chunks come in random order. A few at a time fill a buffer, and the rows of a
+    buffer are shuffled. Two buffers are in memory: the one in use and the next one, which is read
+    in the meantime. If all rows fit into one buffer, the order is that of an array.
 
     Parameters
     ----------
     read : callable
-        ``read(a, b)`` returns the rows from a to b, as an array that may change at the next call.
-    shape : (n, m)
+        ``read(a, b)`` returns rows a to b, as an array that the next call may overwrite.
+    shape : tuple (n, m)
+        Number of rows and of features.
     dtype : dtype
-        Of what is read.
+        The dtype of what ``read`` returns.
     starts : array (c + 1,), optional
-        Where each chunk begins, and n; without them it is cut as suits reading.
+        The first row of each chunk, followed by n. By default chunks of a size that reads fast.
     buffer_rows : int, optional
-        How many rows to shuffle together, as far as chunks allow; 64 MB of them by default.
-    files : paths
+        Number of rows to shuffle together, about; 64 MB of them by default. A buffer holds at
+        least two chunks.
+    files : tuple of paths
         Files that must not change while they are read.
     remember : bool, default True
-        Keep a checksum of each chunk and refuse it when it has changed by the next epoch.
+        Keep a checksum of each chunk, and raise RuntimeError if it differs in a later epoch.
     """
 
     reads_ahead = True
@@ -71,30 +72,33 @@ class ChunkedSource(Source):
         largest = int(np.diff(self._starts).max())
         count = len(self._starts) - 1
         self._per_buffer = min(max(buffer_rows // largest, LEAST_CHUNKS), count)
-        self.nan = False  # whether NaN is let through
+        self.nan = False  # whether NaN and infinity are allowed
         self._read = read
         self._files = [(path, _signature(path)) for path in files]
         self._sums: dict[int, int] | None = {} if remember else None
-        self._held: OrderedDict[int, int] = OrderedDict()  # slots of chunks, the latest used last
+        self._held: OrderedDict[int, int] = (
+            OrderedDict()
+        )  # chunk: its slot, most recently used last
         self._slots, self._slot_rows = min(2 * self._per_buffer, count), largest
         self._free = list(range(self._slots - 1, -1, -1))
+        # All slots are in one array, so that a batch is gathered from all chunks at once.
         self._slab = np.empty((self._slots * largest, self.n_features), dtype)
-        self._places = np.zeros(count, np.int64)  # where in it the chunks that are held begin
+        self._places = np.zeros(count, np.int64)  # first row in the slab of each chunk in memory
         self._lock = threading.Lock()
 
     @property
     def starts(self) -> Array:
-        """Where each chunk that is read at once begins, and the number of rows."""
+        """The first row of each chunk (small chunks are joined), followed by the number of rows."""
         return self._starts
 
     def order(self, seed: int) -> RowOrder:
-        """Chunk by chunk, or any order where one buffer holds everything."""
+        """Return a random order by chunks, or that of an array if one buffer holds all rows."""
         if self._per_buffer == len(self._starts) - 1:
             return Order(self.n_rows, seed)
         return ChunkOrder(self._starts, self._per_buffer, seed)
 
     def rows(self, numbers: Array) -> Rows:
-        """The rows with these numbers; NaN (unless it is let through) and infinity are refused."""
+        """Return the rows with these numbers; raise ValueError for NaN unless allowed."""
         which = np.searchsorted(self._starts, numbers, side="right") - 1
         needed = np.unique(which)
         if len(needed) <= self._slots:
@@ -107,7 +111,7 @@ class ChunkedSource(Source):
         return finite_rows(batch, numbers, self.dtype, nan=self.nan)
 
     def warm(self, order: RowOrder, epoch: int, place: int) -> None:
-        """Read the next buffer while the first third of this one is used; drop older ones."""
+        """Read the next buffer during the first third of this one; drop older buffers."""
         if not isinstance(order, ChunkOrder):
             return
         now, following, share = order.around(epoch, place)
@@ -119,14 +123,14 @@ class ChunkedSource(Source):
             self._hold(following[:due].tolist())
 
     def _gather(self, numbers: Array, which: Array, chunks: Array) -> Array:
-        """Rows of these chunks; ``which`` is the chunk of each."""
+        """Return rows by number; ``which`` is the chunk of each, ``chunks`` all of them."""
         with self._lock:
             self._hold(chunks.tolist())
             found: Array = self._slab[self._places[which] + (numbers - self._starts[which])]
             return found
 
     def _hold(self, chunks: list[int]) -> None:
-        """Read those of these chunks that are not held, in place of the longest unused."""
+        """Load the chunks that are not in memory, in place of the least recently used ones."""
         missing = [chunk for chunk in chunks if chunk not in self._held]
         for chunk in chunks:
             if chunk in self._held:
@@ -142,12 +146,12 @@ class ChunkedSource(Source):
         a, b = int(self._starts[chunk]), int(self._starts[chunk + 1])
         for path, signature in self._files:
             if _signature(path) != signature:
-                message = f"{path} has changed while it was being read (at rows {a} to {b})"
+                message = f"{path} changed while it was being read (at rows {a} to {b})"
                 raise RuntimeError(message)
         rows = np.ascontiguousarray(self._read(a, b))
         if rows.shape != (b - a, self.n_features):
             message = (
-                f"rows {a} to {b} of the source have shape {rows.shape}, not "
+                f"rows {a} to {b} of the source have shape {rows.shape}, expected "
                 f"{(b - a, self.n_features)}: it has changed since it was opened"
             )
             raise RuntimeError(message)
@@ -161,7 +165,7 @@ class ChunkedSource(Source):
 
 
 def _join_small(starts: Array, wanted: int) -> Array:
-    """Chunk boundaries, thinned out until chunks have about the wanted number of rows."""
+    """Join adjacent chunks until each has at least ``wanted`` rows; return the boundaries."""
     starts = np.asarray(starts, np.int64)
     kept = [0]
     for start in starts[1:-1].tolist():
@@ -179,5 +183,5 @@ def _signature(path: Path) -> tuple[int, int]:
 
 
 def even_starts(n_rows: int, rows: int) -> Array:
-    """Boundaries of chunks of so many rows each, the last one perhaps shorter."""
+    """Return the boundaries of chunks of ``rows`` rows each; the last one may be shorter."""
     return np.append(np.arange(0, n_rows, max(rows, 1)), n_rows)

@@ -1,4 +1,4 @@
-"""``as_source``: the one door for data."""
+"""``as_source``: turn whatever a user passes as data into a source."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ from smalto.sources.tables import from_table
 
 
 def as_source(X: Any, *, nan: bool = False, buffer_rows: int | None = None) -> Source | Stream:
-    """Make a source of what a user gives; a source stays what it is.
+    """Return a source for arrays, files, lazy arrays or iterables; return a source unchanged.
 
-    Data in memory is checked at once, everything else as it is read; with ``nan`` whoever asks
-    for rows checks them.
+    NaN and infinity raise ValueError: at once for data in memory, on reading for everything else.
 
     Parameters
     ----------
     X : array, CSR array, memory map, path, zarr, HDF5, Dask or Arrow data, or iterable of batches
-        A path is that of a .npy, .npz, .zarr, .h5, .parquet or .arrow file. An iterable of
-        arrays, or a function of the epoch that returns one, becomes a `Stream`.
+        A path names a .npy, .npz, .zarr, .h5, .hdf5, .parquet, .arrow or .feather file. An
+        iterable of arrays, or a function of the epoch that returns one, becomes a `Stream`.
     nan : bool, default False
-        Let NaN and infinity through.
+        Allow NaN and infinity: the caller checks the rows.
     buffer_rows : int, optional
-        For what is read chunk by chunk: how many rows to shuffle together; 64 MB of them by
-        default.
+        Number of rows to shuffle together, for data that is read chunk by chunk; 64 MB of them
+        by default.
 
     Returns
     -------
@@ -72,7 +71,7 @@ def _converted(X: Any, nan: bool, buffer_rows: int | None) -> Source | Stream:
 
 
 def as_set(X: Any, *, nan: bool = False) -> Source:
-    """`as_source` for those who need rows by number: a stream is refused."""
+    """Return a source of rows that can be read by number; raise TypeError for a stream."""
     source = as_source(X, nan=nan)
     if isinstance(source, Stream):
         message = "a stream has no random access: an array or a file is needed here"
@@ -81,19 +80,19 @@ def as_set(X: Any, *, nan: bool = False) -> Source:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether it is a lazy collection of Dask's (which need not be installed)."""
+    """Return whether X is a Dask collection, without importing Dask."""
     return callable(getattr(X, "__dask_graph__", None))
 
 
 def lies_elsewhere(X: Any) -> bool:
-    """Whether it is a source or becomes one that is read as needed: not a table in memory."""
+    """Return whether X is read as needed: a path, source, stream or lazy array, not a table."""
     if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
         return not isinstance(X, np.memmap) and _yields_batches(X)
     return isinstance(X, str | Path | Source | Stream | Sliceable) or _yields_batches(X)
 
 
 def _yields_batches(X: Any) -> bool:
-    """Whether it is to be iterated, and is no table: nested lists, a data frame."""
+    """Return whether X is an iterable of batches, not a table such as nested lists."""
     if isinstance(X, list | tuple):
         return len(X) > 0 and getattr(X[0], "ndim", 0) == 2
     if isinstance(X, type | np.ndarray) or sparse.issparse(X):

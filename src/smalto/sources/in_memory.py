@@ -1,4 +1,4 @@
-"""Rows of what is in memory: arrays and CSR arrays."""
+"""Rows of arrays and CSR arrays in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smalto.sources.base import Source
 
 @dataclass(frozen=True)
 class ArraySource(Source):
-    """Rows of an array or a CSR array; only what is asked for is copied."""
+    """Rows of an array or a CSR array; only the rows that are read are copied."""
 
     X: Rows
     n_rows: int
@@ -22,7 +22,7 @@ class ArraySource(Source):
 
     @classmethod
     def of(cls, X: Any, *, nan: bool = False) -> ArraySource:
-        """Check an array, a CSR array or nested lists, all of it at once; with ``nan`` the caller does."""
+        """Check an array, a CSR array or nested lists; allow NaN and infinity if ``nan``."""
         X = as_rows("X", X)
         check_not_empty(X.shape)
         if not nan:
@@ -30,7 +30,7 @@ class ArraySource(Source):
         return cls(X, X.shape[0], X.shape[1], float_dtype(X.dtype))
 
     def rows(self, numbers: Array) -> Rows:
-        """Return the rows with these numbers; `of` has checked them all."""
+        """Return the rows with these numbers, which `of` has checked."""
         return as_floats(self.X[numbers], self.dtype)
 
 

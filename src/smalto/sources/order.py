@@ -1,4 +1,4 @@
-"""Random orders of rows that are computed, not stored: "where were we" is two integers."""
+"""Random orders of rows, computed instead of stored: a position is an epoch and a place."""
 
 from __future__ import annotations
 
@@ -10,56 +10,53 @@ import numpy as np
 from smalto.checks import Array
 from smalto.kernels.permutation import permute
 
-# Draws that belong to no epoch of learning have orders of their own: those of epochs that never
-# come. Each kind begins where no run gets to.
+# Draws that belong to no epoch of learning use the orders of epoch numbers that no run reaches.
 FIRST_SAMPLES = 1 << 40  # samples from which the first dictionary and λ are chosen
-FEATURE_CYCLES = 1 << 41  # features that a step looks at: one order per pass over all features
-SKETCHES = 1 << 41  # samples and features of the first stages of alternating descent
+FEATURE_CYCLES = 1 << 41  # features that a step reads: one order per pass over all features
+SKETCHES = 1 << 41  # samples and features that the first stages of alternating descent read
 
 
 class RowOrder(Protocol):
     """An order of the rows of a source, a new one for each epoch."""
 
     def take(self, epoch: int, begin: int, end: int) -> Array:
-        """The row numbers at places ``begin`` to ``end`` of this epoch's order."""
+        """Return the row numbers at places ``begin`` to ``end`` of this epoch's order."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """A pseudo-random order of n numbers, a new one for each epoch, in constant memory.
+    """A pseudo-random order of the numbers below n, a new one for each epoch.
 
-    A keyed permutation instead of a shuffled list: it needs no memory however large n is, and
-    "where were we" is two integers.
+    It is a keyed permutation, not a shuffled list: memory is constant, however large n is.
     """
 
     n: int
     seed: int
 
     def take(self, epoch: int, begin: int, end: int) -> Array:
-        """The numbers at places ``begin`` to ``end`` of this epoch's order."""
+        """Return the numbers at places ``begin`` to ``end`` of this epoch's order."""
         bits = max(self.n - 1, 1).bit_length()
         keys = np.random.SeedSequence([self.seed, epoch]).generate_state(4, np.uint64)
         out = np.empty(max(min(end, self.n) - begin, 0), np.int64)
-        with np.errstate(over="ignore"):  # wanted, and only seen when kernels run uncompiled
+        with np.errstate(over="ignore"):  # intended; NumPy warns only if kernels are not compiled
             permute(begin, self.n, -(-bits // 2), keys, out)
         return out
 
 
 class ChunkOrder:
-    """A random order of rows that reads chunk after chunk.
+    """A random order of rows that reads each chunk once per epoch.
 
-    The chunks come in random order, a few of them at a time make a buffer, and the rows of a
-    buffer come in random order. Each chunk is so read once an epoch, and only the chunks of
-    one buffer are needed at a time.
+    The chunks come in random order. A few consecutive ones make a buffer, and the rows of a
+    buffer come in random order. Only the chunks of one buffer are needed at a time.
 
     Parameters
     ----------
     starts : array (c + 1,)
-        The first row of each chunk, and the number of rows.
+        The first row of each chunk, followed by the number of rows.
     per_buffer : int
-        Chunks in a buffer.
+        Number of chunks in a buffer.
     seed : int
-        What the order is derived from.
+        The order is derived from it.
     """
 
     def __init__(self, starts: Array, per_buffer: int, seed: int) -> None:
@@ -67,7 +64,7 @@ class ChunkOrder:
         self._layout_of: tuple[int, Array, Array] | None = None
 
     def take(self, epoch: int, begin: int, end: int) -> Array:
-        """The row numbers at places ``begin`` to ``end`` of this epoch's order."""
+        """Return the row numbers at places ``begin`` to ``end`` of this epoch's order."""
         chunks, ends = self._layout(epoch)
         end = min(end, int(ends[-1]))
         parts = [np.zeros(0, np.int64)]
@@ -81,7 +78,7 @@ class ChunkOrder:
         return np.concatenate(parts)
 
     def around(self, epoch: int, place: int) -> tuple[Array, Array, float]:
-        """The chunks of the buffer at this place, those of the next one, and how far we are."""
+        """Return the chunks of the buffer at this place, those of the next, and the share used."""
         chunks, ends = self._layout(epoch)
         buffer = min(int(np.searchsorted(ends, place, side="right")), len(ends) - 1)
         first = int(ends[buffer - 1]) if buffer else 0
@@ -93,12 +90,12 @@ class ChunkOrder:
         return now, self._chunks(epoch + 1)[:size], share
 
     def _within(self, epoch: int, buffer: int, members: Array, begin: int, end: int) -> Array:
-        """Rows at places ``begin`` to ``end`` of a buffer of these chunks."""
+        """Return the row numbers at places ``begin`` to ``end`` of a buffer of these chunks."""
         ends = np.cumsum(self.starts[members + 1] - self.starts[members])
         key = np.random.SeedSequence([self.seed, epoch, buffer]).generate_state(1, np.uint64)
         places = Order(int(ends[-1]), int(key[0])).take(0, begin, end)
         which = np.searchsorted(ends, places, side="right")
-        # Rows before this chunk in the buffer, and before it in the source.
+        # From a place in the buffer to a row of the source.
         numbers: Array = places + (self.starts[members + 1] - ends)[which]
         return numbers
 
@@ -107,7 +104,7 @@ class ChunkOrder:
         return Order(count, self.seed).take(epoch, 0, count)
 
     def _layout(self, epoch: int) -> tuple[Array, Array]:
-        """The chunks in this epoch's order, and where in it each buffer ends."""
+        """Return the chunks in this epoch's order, and the place at which each buffer ends."""
         known = self._layout_of
         if known is None or known[0] != epoch:
             chunks = self._chunks(epoch)

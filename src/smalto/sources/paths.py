@@ -1,4 +1,4 @@
-"""Sources by the name of a file."""
+"""Open a file as a source, by its suffix."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from smalto.sources.tables import from_parquet, from_table
 
 
 def open_path(name: str | Path, buffer_rows: int | None = None) -> Source:
-    """The rows of a file: .npy, .npz, .zarr, .h5, .hdf5, .parquet, .arrow or .feather.
+    """Open a .npy, .npz, .zarr, .h5, .hdf5, .parquet, .arrow or .feather file as a source.
 
-    Where a file holds several arrays, ``"file.h5::group/name"`` says which one.
+    If the file holds several arrays, ``"file.h5::group/name"`` chooses one.
     """
     path, _, member = str(name).partition("::")
     file = Path(path)
     opener = _OPENERS.get(file.suffix.lower())
     if opener is None:
         known = ", ".join(_OPENERS)
-        message = f"{file.name!r} is none of the files that can be learned from: {known}"
+        message = f"{file.name!r} must end in one of {known}"
         raise ValueError(message)
     if not file.exists():
         message = f"there is no file {file}"
@@ -102,18 +102,24 @@ def _arrow(path: Path, member: str, buffer_rows: int | None) -> Source:
 
 _Opener = Callable[[Path, str, "int | None"], Source]
 _OPENERS: dict[str, _Opener] = {
-    ".npy": _npy, ".npz": _npz, ".zarr": _zarr, ".h5": _hdf5, ".hdf5": _hdf5,
-    ".parquet": _parquet, ".arrow": _arrow, ".feather": _arrow,
-}  # fmt: skip
+    ".npy": _npy,
+    ".npz": _npz,
+    ".zarr": _zarr,
+    ".h5": _hdf5,
+    ".hdf5": _hdf5,
+    ".parquet": _parquet,
+    ".arrow": _arrow,
+    ".feather": _arrow,
+}
 
 
 def _choose(path: Path, member: str, names: list[str]) -> str:
-    """The array of a file that is meant."""
+    """Return the name of the array to read; raise ValueError unless there is just one choice."""
     if member in names:
         return member
     if not member and len(names) == 1:
         return names[0]
     listed = ", ".join(names) or "none"
-    wanted = f"no array {member!r}" if member else "several arrays" if names else "no table"
-    message = f"{path} has {wanted}; there are: {listed} (say which one as {path.name}::NAME)"
+    found = f"no array {member!r}" if member else "several arrays" if names else "no array"
+    message = f"{path} has {found}; available: {listed} (choose one with {path.name}::NAME)"
     raise ValueError(message)

@@ -1,4 +1,4 @@
-"""Reading ahead in the background, so that coding does not wait for the disk."""
+"""Read ahead in a background thread, so that coding does not wait for the disk."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
-_PATIENCE = 5.0  # seconds to wait for a read that is under way when all is over
+_PATIENCE = 5.0  # seconds that `close` waits for a read in progress
 
 
 class ReadAhead(Generic[Item]):
-    """An iterator that a thread of its own keeps a few items ahead.
+    """An iterator that a background thread reads a few items ahead.
 
-    Items come in the order of the iterator, and so does its exception, if it raises one: after
-    the items before it. The thread ends with the iterator, or at `close`.
+    Items come in the order of the iterator. If it raises, the exception is raised after the items
+    before it. The thread ends with the iterator, or on `close`.
 
     Parameters
     ----------
     items : iterator
-        What to read; only the thread calls it.
+        The items to read; only the thread calls it.
     depth : int, default 2
-        How many items are read ahead at most.
+        Maximum number of items read ahead.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class ReadAhead(Generic[Item]):
         self._ended = self._closed = False
         self._depth = depth
         self._changed = threading.Condition()
-        # A daemon: one that hangs in somebody's iterator does not keep the interpreter alive.
+        # A daemon: an iterator that hangs must not keep the interpreter alive.
         self._thread = threading.Thread(target=self._read, name="smalto-read-ahead", daemon=True)
         self._thread.start()
 
@@ -59,7 +59,7 @@ class ReadAhead(Generic[Item]):
         raise StopIteration
 
     def close(self) -> None:
-        """End the thread; what was read ahead is lost."""
+        """Stop the thread; items read ahead are lost."""
         with self._changed:
             self._closed = True
             self._ready.clear()
@@ -86,7 +86,7 @@ class ReadAhead(Generic[Item]):
                     self._changed.notify_all()
         except StopIteration:
             pass
-        except BaseException as error:  # noqa: BLE001 (whatever it is, it is the reader's)
+        except BaseException as error:  # noqa: BLE001 (raised by __next__)
             self._error = error
         finally:
             with self._changed:

@@ -1,4 +1,4 @@
-"""Arrays that lie outside of memory: memory maps, and what is cut into chunks and sliced."""
+"""Sources for memory maps and for chunked arrays of zarr, h5py and Dask."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smalto.sources.in_memory import check_not_empty
 
 @runtime_checkable
 class Sliceable(Protocol):
-    """What zarr, h5py and Dask arrays have in common; none of them is imported here."""
+    """What zarr, h5py and Dask arrays have in common, so that none of them is imported."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -23,26 +23,26 @@ class Sliceable(Protocol):
 
     @property
     def dtype(self) -> Any:
-        """The type of the numbers."""
+        """The dtype of the entries."""
 
     @property
     def chunks(self) -> Any:
-        """How it is cut: a size per axis, or all sizes of each axis, or None."""
+        """One chunk size per axis, or all chunk sizes of each axis, or None."""
 
     def __getitem__(self, key: Any) -> Any:
-        """A part of it."""
+        """Return a slice of the array."""
 
 
 def from_memmap(X: np.memmap[Any, Any], buffer_rows: int | None = None) -> ChunkedSource:
-    """A memory map, read in pieces whose pages are given back to the system."""
+    """Return a source that reads a memory map piece by piece and releases pages after use."""
     _check_table(X.shape, X.dtype)
     read_only = X.mode == "r" and isinstance(X.filename, str | Path)
     pages: Any = getattr(X, "_mmap", None)
-    # Not where the map holds changes of its own (mode "c"): they would be lost.
+    # Not for copy-on-write maps (mode "c"): their changes would be lost.
     releases = X.mode != "c" and isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED")
 
     def read(a: int, b: int) -> Array:
-        if releases:  # what was read before
+        if releases:  # the pages read before
             pages.madvise(mmap.MADV_DONTNEED)
         return np.asarray(X[a:b])
 
@@ -58,12 +58,14 @@ def from_memmap(X: np.memmap[Any, Any], buffer_rows: int | None = None) -> Chunk
 def from_sliceable(
     X: Sliceable, buffer_rows: int | None = None, files: tuple[Path, ...] = ()
 ) -> ChunkedSource:
-    """An array of zarr, h5py or Dask, read by its own chunks of rows."""
+    """Return a source that reads an array of zarr, h5py or Dask by its own chunks of rows."""
     _check_table(X.shape, X.dtype)
     n_rows, n_features = X.shape
-    shards = getattr(X, "shards", None)  # zarr: several chunks in one object
+    shards = getattr(X, "shards", None)  # zarr: objects of several chunks
     rows: Any = (shards or X.chunks or (None,))[0]
-    is_lazy = isinstance(rows, tuple)  # Dask: sizes of all chunks, and computed, not stored
+    is_lazy = isinstance(
+        rows, tuple
+    )  # Dask lists the sizes of all chunks; they are computed, not stored
     starts: Array | None
     if is_lazy:
         if not np.isfinite(rows).all():

@@ -1,4 +1,4 @@
-"""Rows that come one batch after another, from anything that can be iterated."""
+"""Rows from an iterable of batches."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from smalto.sources.read_ahead import ReadAhead
 
 
 class Stream:
-    """Samples from an iterable of batches, of any number and of any size.
+    """Samples from an iterable of batches of any size, in the order of the iterable.
 
-    How the rows are cut into batches does not matter: the learner draws as many rows as it
-    wants at each step. Samples come in the order of the iterable.
+    The size of the batches does not matter: each step of the learner draws as many rows as it
+    needs.
 
     Parameters
     ----------
-    batches : iterable, or callable
-        What can be iterated again (a PyTorch DataLoader, a list of arrays) has any number of
-        epochs. An iterator, such as a generator, has one: the run ends with it. A function is
-        called with the number of each epoch, from 0, and returns an iterable. Each batch is
-        an array or CSR array (rows are samples), or a tuple of which it is the first member.
+    batches : iterable or callable
+        An iterable that can restart (a PyTorch DataLoader, a list of arrays) allows any number of
+        epochs. An iterator, such as a generator, allows one: the run ends with it. A function is
+        called with the number of each epoch, from 0, and returns an iterable. Each batch is an
+        array or CSR array (rows are samples), or a tuple whose first member is one.
     from_start : bool, optional
-        When a run is resumed in the middle of an epoch: whether the iterable begins with the
-        first sample of that epoch, so that what has been seen is to be skipped. False by
-        default for an iterator, which is taken to go on where the run stopped; otherwise True.
+        Where the iterable begins when a run is resumed in the middle of an epoch. If True, at the
+        first sample of that epoch: samples already seen are skipped. If False, where the run
+        stopped. The default is False for an iterator and True for everything else.
     read_ahead : int, optional
-        How many batches a thread reads ahead. 2 by default, and 0 for an iterator: batches
-        read ahead are lost to you when the run ends before the iterator does.
+        Number of batches that a background thread reads ahead. The default is 2, and 0 for an
+        iterator: batches read ahead are lost if the run ends before the iterator does.
 
     Examples
     --------
@@ -66,37 +66,37 @@ class Stream:
         if read_ahead is None:
             read_ahead = 2 if self.restarts else 0
         self._depth = check_integer("read_ahead", read_ahead, low=0)
-        self.nan = False  # whether NaN is let through
+        self.nan = False  # whether NaN and infinity are allowed
         self._iterator: Any = None
         self._epoch = 0
-        self._place = 0  # rows of this epoch taken from the iterator
-        self._count = 0  # batches of this epoch taken from it
+        self._place = 0  # rows of this epoch that were read
+        self._count = 0  # batches of this epoch that were read
         self._pending: deque[Rows] = deque()
         self._kind: tuple[int, np.dtype[Any], bool] | None = None
 
     @property
     def n_features(self) -> int:
-        """How many numbers a row has: the first batch says so."""
+        """The number of features, from the first batch."""
         return self._known()[0]
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the computation: the first batch says so."""
+        """The dtype to compute in, from the first batch."""
         return self._known()[1]
 
     def peek(self, count: int) -> Rows:
-        """Up to ``count`` rows that come next; they stay to be taken."""
+        """Return up to ``count`` of the next rows without consuming them."""
         rows = self._collect(count)
         if rows.shape[0]:
             self._pending.appendleft(rows)
         return rows
 
     def take(self, count: int) -> Rows:
-        """The next ``count`` rows; fewer only where the epoch ends, none where it has ended."""
+        """Return the next ``count`` rows; fewer at the end of the epoch, none after it."""
         return self._collect(count)
 
     def seek(self, epoch: int, place: int) -> None:
-        """Go to a place of an epoch, where the stream is not there already."""
+        """Go to this place of this epoch, unless the stream is already there."""
         if self._iterator is not None and (epoch, place) == (self._epoch, self._taken()):
             return
         if not self.from_start:
@@ -109,13 +109,13 @@ class Stream:
             skipped = self._collect(min(place - self._taken(), 8192))
             if skipped.shape[0] == 0:
                 message = (
-                    f"the stream ended after {self._taken()} samples of epoch {epoch}, "
-                    f"the run to go on with had seen {place}"
+                    f"the stream ended after {self._taken()} samples of epoch {epoch}, but the "
+                    f"run to resume had seen {place}"
                 )
                 raise ValueError(message)
 
     def next_epoch(self) -> bool:
-        """Begin again, if that can be done."""
+        """Start the next epoch; return False if the stream cannot restart."""
         if not self.restarts:
             return False
         self._end()
@@ -123,7 +123,7 @@ class Stream:
         return True
 
     def close(self) -> None:
-        """End the thread that reads ahead, if there is one."""
+        """Stop the thread that reads ahead, if there is one."""
         if isinstance(self._iterator, ReadAhead):
             self._end()
 
@@ -137,7 +137,7 @@ class Stream:
         return sum(rows.shape[0] for rows in self._pending)
 
     def _taken(self) -> int:
-        """How many rows of this epoch have been handed out."""
+        """Return the number of rows of this epoch that were consumed."""
         return self._place - self._held()
 
     def _collect(self, count: int) -> Rows:
@@ -169,7 +169,7 @@ class Stream:
         return self._kind
 
     def _fetch(self) -> bool:
-        """Take the next batch that is not empty from the iterator; False at its end."""
+        """Read the next batch that is not empty; return False at the end of the iterator."""
         if self._iterator is None:
             self._iterator = self._start()
         for item in self._iterator:
@@ -184,15 +184,15 @@ class Stream:
     def _start(self) -> Any:
         batches: Any = self._batches if self._made is None else self._made(self._epoch)
         if not isinstance(batches, Iterable):
-            message = f"the function of the epoch must return an iterable, got {batches!r}"
+            message = f"the function given as batches must return an iterable, got {batches!r}"
             raise TypeError(message)
         iterator = iter(batches)
         return ReadAhead(iterator, self._depth) if self._depth else iterator
 
     def _checked(self, item: Any) -> Rows:
-        """A batch in the dtype of the computation, or what is wrong with it."""
+        """Return a batch in the dtype to compute in; raise unless it is like the first one."""
         if isinstance(item, tuple | list) and len(item) and getattr(item[0], "ndim", 0) == 2:
-            item = item[0]  # samples and labels, as data loaders have them
+            item = item[0]  # (samples, labels), as from data loaders
         name = f"batch {self._count} of the stream (from sample {self._place} on)"
         rows = as_rows(name, item)
         kind = (rows.shape[1], float_dtype(rows.dtype), sparse.issparse(rows))
@@ -200,12 +200,12 @@ class Stream:
             self._kind = kind
         width, dtype, is_sparse = self._kind
         if kind[0] != width:
-            message = f"{name} has {kind[0]} features, the first had {width}"
+            message = f"{name} has {kind[0]} features, but the first had {width}"
             raise ValueError(message)
         if kind[1:] != (dtype, is_sparse):
             shown = [f"{'sparse' if s else 'dense'} {d}" for d, s in (kind[1:], (dtype, is_sparse))]
-            message = f"{name} is {shown[0]}, the first was {shown[1]}"
+            message = f"{name} is {shown[0]}, but the first was {shown[1]}"
             raise TypeError(message)
         numbers = np.arange(self._place, self._place + rows.shape[0])
-        # A batch may be a buffer that its maker fills again: what is kept must be a copy.
+        # Copy: the caller may reuse the buffer of a batch for the next one.
         return finite_rows(rows.copy(), numbers, dtype, nan=self.nan, name="the stream")

@@ -13,7 +13,7 @@ from smalto.sources.in_memory import check_not_empty
 
 
 def from_table(table: Any, buffer_rows: int | None = None) -> ChunkedSource:
-    """A pyarrow table or record batch, converted piece by piece."""
+    """Return a source that converts a pyarrow table or record batch piece by piece."""
     n_features, dtype = _layout(table.schema, lambda: table.slice(0, 1))
     check_not_empty((table.num_rows, n_features))
 
@@ -25,7 +25,7 @@ def from_table(table: Any, buffer_rows: int | None = None) -> ChunkedSource:
 
 
 def from_parquet(path: Path, buffer_rows: int | None = None) -> ChunkedSource:
-    """A Parquet file, read by its row groups."""
+    """Return a source that reads a Parquet file by its row groups."""
     from pyarrow import ArrowInvalid, parquet
 
     try:
@@ -42,7 +42,7 @@ def from_parquet(path: Path, buffer_rows: int | None = None) -> ChunkedSource:
     n_features, dtype = _layout(file.schema_arrow, lambda: file.read_row_group(filled[0]))
 
     def read(a: int, b: int) -> Array:
-        # Pieces begin and end where row groups do.
+        # Chunks begin and end at row groups.
         first, last = np.searchsorted(starts, [a, b])
         return _as_array(file.read_row_groups(filled[first:last]), dtype)
 
@@ -52,16 +52,16 @@ def from_parquet(path: Path, buffer_rows: int | None = None) -> ChunkedSource:
 
 
 def _layout(schema: Any, beginning: Any) -> tuple[int, np.dtype[Any]]:
-    """The number of features and a dtype that holds all columns, or why there is none."""
+    """Return the number of features and a dtype for all columns; raise if there is none."""
     from pyarrow import types
 
     kinds = [field.type for field in schema]
-    vectors = len(kinds) == 1 and kinds[0].num_fields == 1  # one column, of lists
+    vectors = len(kinds) == 1 and kinds[0].num_fields == 1  # a single column of lists
     if vectors:
         kinds = [kinds[0].value_type]
     for field, kind in zip(schema, kinds, strict=True):
         if not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
-            message = f"column {field.name!r} must hold real numbers, it is {field.type}"
+            message = f"column {field.name!r} must hold real numbers, got {field.type}"
             raise TypeError(message)
     dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds)) if kinds else np.float64
     dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
@@ -72,13 +72,13 @@ def _layout(schema: Any, beginning: Any) -> tuple[int, np.dtype[Any]]:
 
 
 def _as_array(table: Any, dtype: np.dtype[Any]) -> Array:
-    """Columns side by side; what is missing becomes NaN, and is refused with its place."""
+    """Return the columns side by side; missing values become NaN."""
     columns = [table.column(i) for i in range(table.num_columns)]
     if len(columns) == 1 and columns[0].type.num_fields:
         rows = [np.asarray(row.as_py(), dtype) for row in columns[0]]
         widths = {row.shape for row in rows}
         if len(widths) > 1:
-            message = f"the vectors of column {table.column_names[0]!r} differ in length"
+            message = f"the vectors in column {table.column_names[0]!r} must have one length"
             raise ValueError(message)
         return np.stack(rows)
     out = np.empty((table.num_rows, len(columns)), dtype)
@@ -90,5 +90,5 @@ def _as_array(table: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def _is_array(column: Any) -> bool:
-    """Whether it is a column of a record batch (one piece), not of a table."""
+    """Return whether this is a column of a record batch (one piece), not of a table."""
     return type(column).__name__ != "ChunkedArray"
