@@ -3,8 +3,9 @@
 import naive_image as naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from problems import examples
 
 from smalto.coders import Lasso
 from smalto.image import FrameLearner, denoise, denoise_video, estimate_noise
@@ -129,7 +130,7 @@ def test_bad_input(grey, call, message):
         call(grey[1])
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(
     sides=st.tuples(st.integers(1, 8), st.integers(1, 8)),
     size=st.tuples(st.integers(1, 3), st.integers(1, 3)),

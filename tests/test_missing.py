@@ -6,9 +6,9 @@ import warnings
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from problems import DEGENERATE, DTYPES, dictionary, ordinary, problems
+from problems import DEGENERATE, DTYPES, dictionary, examples, ordinary, problems
 
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import L0, OMP, Bridge, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
@@ -122,7 +122,7 @@ def test_optimal_with_holes_on_degenerate_problems(name, dtype):
         assert missed <= {np.float32: 1e-4, np.float64: 1e-10}[dtype] * size
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(problems(), st.integers(0, 3))
 def test_optimal_with_holes_on_any_problem(problem, seed):
     X, D, lam, ridge, positive = problem
@@ -180,7 +180,8 @@ def test_a_signal_without_known_entries_has_the_zero_code():
     for coder in CODERS:
         codes = quiet(X, D, coder, mask=mask).toarray()
         assert not codes[1].any()
-        np.testing.assert_array_equal(codes[[0, 2]], quiet(X[[0, 2]], D, coder).toarray())
+        others = quiet(X[[0, 2]], D, coder).toarray()
+        np.testing.assert_allclose(codes[[0, 2]], others, atol=1e-12)  # products round otherwise
 
 
 @pytest.mark.parametrize(
