@@ -96,8 +96,22 @@ def test_special_pictures(grey):
     np.testing.assert_array_equal(denoise(flat), flat)
     tiny = denoise(noisy[:4, :5], 20.0, n_atoms=4, n_steps=2)
     assert tiny.shape == (4, 5)
-    strided = denoise(noisy[:41, :38], 20.0, stride=3, n_atoms=20, n_steps=3)
-    assert np.isfinite(strided).all()
+
+
+@pytest.mark.parametrize("stride", [1, 3, 5, 8])
+def test_a_stride_leaves_no_pixel_out(grey, stride):
+    """Every stride-th row and column of patches, and the last ones."""
+    image, size = grey[1][:41, :38], (8, 8)
+    out = denoise(image, 20.0, dictionary=np.zeros((1, 64)), patch_size=8, blend=0.0, stride=stride)
+    lines = [r for r in range(34) if r % stride == 0 or r == 33]
+    columns = [c for c in range(31) if c % stride == 0 or c == 30]
+    places = [(r, c) for r in lines for c in columns]
+    means = [np.full(64, image[r : r + 8, c : c + 8].mean()) for r, c in places]
+    total, weight = naive.average(
+        means, *zip(*places, strict=True), np.ones(len(places)), image.shape, size
+    )
+    assert weight.min() > 0
+    np.testing.assert_allclose(out, total / weight, rtol=1e-5)
 
 
 def test_given_atoms_are_used(grey):

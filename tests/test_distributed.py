@@ -172,7 +172,7 @@ def test_bad_data_is_named(client):
 def test_lost_workers_change_nothing(tmp_path):
     """The small form of `benchmarks/crashes.py`, which kills ten times. Its cluster has nannies."""
     data = da.from_array(X, chunks=(60, 12))
-    kills = []
+    kills, strikes = [], []
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as local, distributed.Client(local) as client:  # fmt: skip
@@ -187,8 +187,11 @@ def test_lost_workers_change_nothing(tmp_path):
                     os.kill(victims[0], signal.SIGKILL)
                     kills.append(record.step)
 
-                threading.Thread(target=strike).start()
+                strikes.append(threading.Thread(target=strike))
+                strikes[-1].start()
 
         again = cluster.learn(data, 20, client=client, max_epochs=2, callbacks=[kill], **SETTINGS)
+        for strike in strikes:
+            strike.join()
     assert kills == [3, 9]
     np.testing.assert_array_equal(again.D, whole.D)

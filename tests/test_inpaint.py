@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from smalto.image import inpaint
+from smalto.image.inpaint import damaged_places
 from smalto.image.smooth import smooth_part, smoothed
+from smalto.image.stack import Stack
 
 QUICK = {"patch_size": 8, "n_atoms": 32, "n_steps": 15, "n_rounds": 1, "stride": 2}
 
@@ -50,6 +52,17 @@ def test_random_pixels(photo, dtype):
     assert out.dtype == dtype
     assert error(out, grey, mask) < 8
     assert error(np.full_like(grey, grey[~mask].mean()), grey, mask) > 30
+
+
+@pytest.mark.parametrize("stride", [1, 3, 5, 8])
+def test_a_stride_leaves_no_pixel_out(stride):
+    """Every stride-th row and column of patches, and the last ones."""
+    mask = np.add.outer(np.arange(41), np.arange(38)) % 2 == 0
+    stack = Stack(np.zeros((1, 41, 38, 1)), (8, 8))
+    rows, columns = np.divmod(damaged_places(stack, mask, 1, stride), 31)
+    assert sorted(set(rows)) == [r for r in range(34) if r % stride == 0 or r == 33]
+    assert sorted(set(columns)) == [c for c in range(31) if c % stride == 0 or c == 30]
+    assert len(rows) == len(set(rows)) * len(set(columns))
 
 
 def test_a_hole_larger_than_a_patch_is_filled_from_its_border():

@@ -272,6 +272,30 @@ def test_the_surrogate_bounds_the_cost_over_known_entries(learner):
     assert result.history[-1].batch_cost < fresh.history[0].batch_cost
 
 
+def test_costs_are_those_of_known_entries():
+    X, _ = planted(n=300)
+    mask, D0 = holes(X, 0.4), planted(seed=1)[1]
+    codes = encode(X, D0, Lasso(0.1), mask=mask).toarray()
+    known = np.where(mask, 0, X - codes @ D0)
+    cost = (0.5 * (known**2).sum(1) + 0.1 * np.abs(codes).sum(1)).mean()
+    nan = np.where(mask, np.nan, X)
+    first = learn(
+        nan, 20, Lasso(0.1), learner=Batch(), init=D0, max_steps=1, missing="nan", validation=nan
+    ).history
+    assert first[0].test_cost == pytest.approx(cost, rel=1e-9)  # before the first step
+    assert first[1].batch_cost == pytest.approx(cost, rel=1e-9)
+    model = DictionaryLearning(20, coder=Lasso(0.1), init=D0, max_steps=0, random_state=0).fit(X)
+    assert model.score(X, mask=mask) == pytest.approx(-cost, rel=1e-9)
+
+
+def test_a_bound_on_the_error_is_one_on_that_of_known_entries():
+    X, D = ordinary(n=8, k=5)
+    mask = np.zeros(X.shape, bool)
+    mask[:, 4:] = True  # four entries are left, which five atoms can match
+    error = np.where(mask, 0, X - encode(X, D, ErrorBound(1e-3), mask=mask).toarray() @ D)
+    assert (error**2).sum(1).max() <= 1e-3 * (1 + 1e-9)  # and nothing is said to be out of reach
+
+
 def test_holes_in_batch_learning_never_raise_the_cost():
     X, _ = planted(n=300)
     result = learn(
