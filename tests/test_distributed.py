@@ -1,5 +1,6 @@
 """Learning on a cluster: the same as here, whatever happens to the workers."""
 
+import gc
 import os
 import signal
 import threading
@@ -24,6 +25,15 @@ X = np.random.default_rng(0).standard_normal((1200, 12))
 SETTINGS = {"coder": Lasso(0.5), "learner": Online(128), "random_state": 0}
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_any_machine():
+    """A busy machine is waited for, and what Dask leaves to the garbage collector ends here."""
+    waits = ("distributed.comm.timeouts.connect", "distributed.comm.timeouts.tcp")
+    with dask.config.set(dict.fromkeys(waits, "600s")):
+        yield
+    gc.collect()  # else a warning of an open socket would meet some other test
 
 
 @pytest.fixture(scope="module")
