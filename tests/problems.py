@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 DTYPES = [np.float32, np.float64]
+
+
+def examples(count):
+    """How many examples Hypothesis tries; where it explores (`conftest.py`), 50 times as many."""
+    explores = settings.get_current_profile_name() == "explore"
+    return settings(max_examples=count * (50 if explores else 1))
 
 
 def dictionary(rng, k, m, correlated=0.0):

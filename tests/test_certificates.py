@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from problems import DTYPES, ordinary, problems
+from hypothesis import given
+from problems import DTYPES, examples, ordinary, problems
 from scipy import sparse
 from test_missing import holes, quiet
 
@@ -59,7 +59,7 @@ def test_the_gap_bounds_the_excess(coder):
         assert gap.max() > 1e-6
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(problems())
 def test_gap_of_any_lasso(problem):
     X, D, lam, ridge, positive = problem

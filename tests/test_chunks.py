@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from problems import examples
 
 from smalto.sources import ChunkedSource, ChunkOrder, Order, as_source
 from smalto.sources.chunked import even_starts
@@ -139,7 +140,7 @@ def test_chunks_are_read_once_an_epoch_and_few_are_held(make, tmp_path):
     assert len(reads) <= 2 * len(set(reads)) + source._per_buffer
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     sizes=st.lists(st.integers(1, 30), min_size=1, max_size=20),
     per_buffer=st.integers(1, 6),

@@ -5,9 +5,10 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from problems import examples
 
 from smalto import datasets
 from smalto.datasets import (
@@ -238,7 +239,7 @@ def test_an_array_of_four_axes_is_a_stack_of_pictures():
     )
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(
     sizes=st.lists(st.tuples(st.integers(3, 9), st.integers(4, 9)), min_size=1, max_size=4),
     height=st.integers(1, 3),

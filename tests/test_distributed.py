@@ -1,5 +1,6 @@
 """Learning on a cluster: the same as here, whatever happens to the workers."""
 
+import gc
 import os
 import signal
 import threading
@@ -24,6 +25,15 @@ X = np.random.default_rng(0).standard_normal((1200, 12))
 SETTINGS = {"coder": Lasso(0.5), "learner": Online(128), "random_state": 0}
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_any_machine():
+    """A busy machine is waited for, and what Dask leaves to the garbage collector ends here."""
+    waits = ("distributed.comm.timeouts.connect", "distributed.comm.timeouts.tcp")
+    with dask.config.set(dict.fromkeys(waits, "600s")):
+        yield
+    gc.collect()  # else a warning of an open socket would meet some other test
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +184,7 @@ def test_bad_data_is_named(client):
 def test_lost_workers_change_nothing(tmp_path):
     """The small form of `benchmarks/crashes.py`, which kills ten times. Its cluster has nannies."""
     data = da.from_array(X, chunks=(60, 12))
-    kills = []
+    kills, strikes = [], []
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as local, distributed.Client(local) as client:  # fmt: skip
@@ -189,8 +199,11 @@ def test_lost_workers_change_nothing(tmp_path):
                     os.kill(victims[0], signal.SIGKILL)
                     kills.append(record.step)
 
-                threading.Thread(target=strike).start()
+                strikes.append(threading.Thread(target=strike))
+                strikes[-1].start()
 
         again = cluster.learn(data, 20, client=client, max_epochs=2, callbacks=[kill], **SETTINGS)
+        for strike in strikes:
+            strike.join()
     assert kills == [3, 9]
     np.testing.assert_array_equal(again.D, whole.D)

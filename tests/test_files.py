@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from problems import examples
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
@@ -60,7 +61,6 @@ def test_every_kind_of_setting_is_tried():
     assert {type(setting).__name__ for setting in SETTINGS} == BUILT_IN
 
 
-@settings(deadline=None)
 @given(
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -122,7 +122,7 @@ def whole(tmp_path_factory):
     return path
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_truncated_and_altered_files_are_refused(whole, data):
     content = bytearray(whole.read_bytes())

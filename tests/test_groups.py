@@ -7,9 +7,9 @@ from dataclasses import replace
 import naive_groups as naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from problems import DEGENERATE, DTYPES, dictionary, ordinary, problems
+from problems import DEGENERATE, DTYPES, dictionary, examples, ordinary, problems
 from scipy import sparse
 
 from smalto import DictionaryLearning, encode, learn
@@ -78,7 +78,7 @@ def test_optimal(name, kind, dtype):
         check(X, D, make(kind, lam * scale, len(D), **more), dtype)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(problems(), st.sampled_from(KINDS), st.sampled_from([0.0, 0.0, 0.05, 0.5]))
 def test_optimal_on_anything(problem, kind, l1):
     X, D, lam, ridge, positive = problem

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from smalto.image import inpaint
+from smalto.image.damaged_picture import damaged_positions
+from smalto.image.patch_grid import PatchGrid
 from smalto.image.smooth_part import fill_smoothly, smooth_part
 
 QUICK = {
@@ -55,6 +57,17 @@ def test_random_pixels(photo, dtype):
     assert out.dtype == dtype
     assert error(out, gray, mask) < 8
     assert error(np.full_like(gray, gray[~mask].mean()), gray, mask) > 30
+
+
+@pytest.mark.parametrize("stride", [1, 3, 5, 8])
+def test_a_stride_leaves_no_pixel_out(stride):
+    """Every stride-th row and column of patches, and the last ones."""
+    mask = np.add.outer(np.arange(41), np.arange(38)) % 2 == 0
+    grid = PatchGrid(np.zeros((1, 41, 38, 1)), (8, 8))
+    rows, columns = np.divmod(damaged_positions(grid, mask, 1, stride), 31)
+    assert sorted(set(rows)) == [r for r in range(34) if r % stride == 0 or r == 33]
+    assert sorted(set(columns)) == [c for c in range(31) if c % stride == 0 or c == 30]
+    assert len(rows) == len(set(rows)) * len(set(columns))
 
 
 def test_a_hole_larger_than_a_patch_is_filled_from_its_border():

@@ -5,16 +5,17 @@ import warnings
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from naive_joint import (
     joint_gains,
     joint_lasso,
     joint_lasso_cost,
     joint_lasso_violation,
     joint_omp,
+    joint_omp_error,
     refit,
 )
-from problems import DEGENERATE, DTYPES, ordinary, problems
+from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 from scipy import sparse
 
 from smalto import encode
@@ -87,18 +88,58 @@ def test_joint_lasso_is_its_twin(share):
     np.testing.assert_allclose(scaled.toarray()[rows], codes.toarray()[rows], atol=1e-7)
 
 
-@settings(max_examples=80, deadline=None)
+def check_joint_lasso(X, D, lam, dtype):
+    """The duality gap that is promised; in float32 it may be missed, but not unsaid."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", "1 of 1 groups end near, not at, the optimum")
+        codes = encode(X.astype(dtype), D.astype(dtype), JointLasso(lam)).toarray().astype(float)
+    X, D = seen(X, D, dtype)
+    cost, zero = joint_lasso_cost(X, D, codes, lam), 0.5 * (X**2).sum()
+    gap = duality_gap(X, D, codes, JointLasso(lam)).sum()
+    if dtype == np.float64:
+        assert not caught
+        assert gap <= 2e-10 * cost + 1e-14 * zero
+    elif caught:
+        assert gap > 1e-4 * cost
+        assert cost <= zero
+    else:
+        assert gap <= 2e-3 * cost + 1e-5 * zero
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@examples(80)
 @given(problems())
-def test_any_joint_lasso(problem):
+def test_any_joint_lasso(dtype, problem):
     X, D, lam, _, _ = problem
-    codes = encode(X, D, JointLasso(lam)).toarray()
-    if lam == 0.0:
-        residual = X - codes @ D
-        assert np.abs(residual @ D.T).max() <= 1e-7 * (1 + np.abs(X @ D.T).max())
+    if lam > 0.0:
+        check_joint_lasso(X, D, lam, dtype)
         return
-    cost = joint_lasso_cost(X, D, codes, lam)
-    assert cost <= joint_lasso_cost(X, D, joint_lasso(X, D, lam, 2000), lam) * (1 + 1e-8) + 1e-12
-    assert joint_lasso_violation(X, D, codes, lam) <= 1e-4 * (1 + np.abs(X @ D.T).max())
+    residual = X - encode(X, D, JointLasso(0.0)).toarray() @ D
+    assert np.abs(residual @ D.T).max() <= 1e-7 * (1 + np.abs(X @ D.T).max())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("X", "D"),
+    [
+        ([[0.0], [-0.5], [0.0]], [[-0.3], [-0.5], [-0.5], [0.5], [-0.3]]),
+        (
+            [[0.1, -1.0], [0.5, 2.0], [0.5, 1.0], [0.0, 1.0]],
+            [[0.5, 0.0], [1.0, -1.0], [0.5, 0.1], [1.0, -1.0]],
+        ),
+        (
+            [[1.0, 0.1], [0.5, 2.0], [1.0, 1.0]],
+            [[0.5, -0.5], [0.1, 2.0], [1.0, 2.0], [1.0, -0.5], [-0.5, 1.0], [0.1, 2.0]],
+        ),
+    ],
+)
+def test_newton_steps_are_not_led_astray_by_dependent_atoms(X, D, dtype):
+    """Where atoms depend on each other the curvature of a step is all rounding."""
+    X, D = np.array(X), np.array(D)
+    check_joint_lasso(X, D, 0.01, dtype)
+    codes = encode(X.astype(dtype), D.astype(dtype), JointLasso(0.01))  # without a warning
+    gap = duality_gap(*seen(X, D, dtype), codes, JointLasso(0.01)).sum()
+    assert gap <= (1e-6 if dtype == np.float32 else 1e-10) * 0.5 * (X**2).sum()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -235,17 +276,17 @@ def test_groups_larger_than_a_chunk_and_any_number_of_threads(coder):
 
 
 def test_more_atoms_than_there_was_room_for():
-    X, D = ordinary(6, n=12, k=300, m=280)
-    labels = np.repeat([0, 1, 2], 4)
-    for coder in (JointLasso(1e-3), JointOMP(200)):
+    X, D = ordinary(6, n=8, k=160, m=150)
+    labels = np.repeat([0, 1], 4)
+    for coder in (JointLasso(1e-3), JointOMP(140)):
         codes = encode(X, D, coder, groups=labels)
         assert np.diff(codes.indptr).min() > 128
         if isinstance(coder, JointLasso):
             assert duality_gap(X, D, codes, coder, groups=labels).max() <= 1e-9
         else:
             for rows, A in parts(codes, labels):
-                twin = joint_omp(X[rows], D, 200)
-                assert ((X[rows] - A @ D) ** 2).sum() <= ((X[rows] - twin @ D) ** 2).sum() + 1e-8
+                error = ((X[rows] - A @ D) ** 2).sum()
+                assert error == pytest.approx(joint_omp_error(X[rows], D, 140), abs=1e-12)
 
 
 def test_penalties_and_gaps_are_shared_by_a_group():

@@ -3,8 +3,8 @@
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from problems import DEGENERATE, DTYPES, ordinary, problems
+from hypothesis import given
+from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 from scipy import sparse
 
 from smalto import encode, lasso_path
@@ -63,7 +63,7 @@ def _quiet_encode(X, D, coder, **kwargs):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(problem=problems())
 def test_optimal_on_any_problem(dtype, problem):
     X, D, lam, ridge, positive = problem

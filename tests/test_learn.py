@@ -3,13 +3,14 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
+import types
 
 import naive
 import numpy as np
 import pytest
+from children import child
 from problems import dictionary
 from scipy import sparse
 
@@ -360,26 +361,38 @@ def test_without_replacement_a_dead_atom_stays_dead():
     assert sum(record.replaced for record in result.history) == 0
 
 
-def test_merging_a_duplicate_keeps_what_was_known():
+@pytest.mark.parametrize("memory", ["all", "replace"])
+def test_merging_a_duplicate_keeps_what_was_known(memory):
     from smalto.learning.dictionary.replacement import replace_atoms
 
     X, D = planted(n=300, k=6, m=5)
     D[5] = -D[2]
-    learner = Online(300, rho=0.0, memory="all")
+    learner = Online(300, rho=0.0, memory=memory)
     setup = Setup.of(Lasso(0.1), None, learner, Replacement(every=8, correlation=0.99))
     state = initial_state(batches(X), 6, setup, D, 0, 1)
     step(state, batches(X).whole(), 1)
     state.D[:] = D
-    before = state.stats[0].copy()
-    expected = before.surrogate_sum(D)
+    # As if both had been in use: half of the samples of the one have the other one instead.
+    moved = np.eye(6)
+    moved[5, 2], moved[2, 2] = -0.5, 0.5
+    part = state.stats[0]
+    for table in (part.A, part.B, part.code_sum):
+        table[:] = moved @ table
+    part.A[:] = part.A @ moved.T
+    before, expected = part.copy(), part.surrogate_sum(D)
+    assert np.abs(before.A[5]).max() > 0.01
+    assert np.abs(before.B[5]).max() > 0.01
     state.step = 8
     assert replace_atoms(state, D @ D.T, 1) == 1
     merged = np.eye(6)
     merged[5, 5], merged[2, 5] = 0.0, -1.0
-    np.testing.assert_allclose(state.stats[0].A, merged @ before.A @ merged.T, atol=1e-12)
-    np.testing.assert_allclose(state.stats[0].B, merged @ before.B, atol=1e-12)
+    np.testing.assert_allclose(part.A, merged @ before.A @ merged.T, atol=1e-12)
+    np.testing.assert_allclose(part.B, merged @ before.B, atol=1e-12)
+    np.testing.assert_allclose(part.code_sum, merged @ before.code_sum, atol=1e-12)
     assert state.surrogate == pytest.approx(expected)  # the same signals, with other names
+    assert part.surrogate_sum(state.D) == pytest.approx(expected)
     assert np.linalg.norm(state.D[5]) == pytest.approx(1)
+    assert abs(state.D[5] @ state.D[2]) < 0.99
 
 
 def test_continuation_raises_lam():
@@ -461,14 +474,44 @@ def test_limits_and_why_it_stopped():
     assert (result.stopped, result.state.step) == ("callback", 7)
 
 
-def test_the_clock_excludes_evaluation_and_callbacks():
-    X, _ = planted(n=200)
+class TimedLasso(Lasso):
+    """A lasso that takes 10 seconds for a batch, and 1000 for the validation set (30 rows)."""
+
+    def solver(self, G):
+        solve = super().solver(G)
+
+        def timed(chunk):
+            CLOCK.now += 1000 if len(chunk.Q) == 30 else 10
+            return solve(chunk)
+
+        return timed
+
+
+class TimedSource:
+    """Rows that take a second to be read."""
+
+    n_rows, n_features, dtype = 200, 12, np.dtype(float)
+
+    def rows(self, numbers):
+        CLOCK.now += 1
+        return planted(n=200)[0][numbers]
+
+
+CLOCK = types.SimpleNamespace(now=0.0)
+
+
+def test_the_clock_counts_drawing_and_learning_alone(monkeypatch):
+    monkeypatch.setattr(time, "perf_counter", lambda: CLOCK.now)
+
+    def slow(state, record):
+        CLOCK.now += 1e6
+
     result = learn(
-        X, 10, Lasso(0.1), learner=Online(50), max_epochs=1, random_state=0, validation=X,
-        callbacks=[lambda s, r: time.sleep(0.2)],
+        TimedSource(), 10, TimedLasso(0.1), learner=Online(50), max_epochs=1, random_state=0,
+        validation=planted(n=30)[0], validate_every=1, callbacks=[slow], n_threads=1,
     )  # fmt: skip
-    assert result.state.step == 4
-    assert result.state.seconds < 0.4
+    assert [record.seconds for record in result.history] == [0, 11, 22, 33, 44]
+    assert result.state.seconds == 44
 
 
 @pytest.mark.parametrize(
@@ -533,14 +576,12 @@ print(result.stopped, result.state.step, np.isfinite(result.D).all(), flush=True
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize("learner", ["Online", "Batch"])
 def test_ctrl_c_leaves_a_result(learner):
-    process = subprocess.Popen(
-        [sys.executable, "-c", CTRL_C.format(learner=learner)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "ready\n"
-    assert process.stdout.readline() == "step\n"
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
+    with child(CTRL_C.format(learner=learner), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        assert process.stdout.readline() == "step\n"
+        process.send_signal(signal.SIGINT)
+        output = process.stdout.read()
+        assert process.wait() == 0
     stopped, steps, finite = output.split()
     assert stopped == "interrupt"
     assert int(steps) >= 1

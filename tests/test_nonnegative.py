@@ -3,9 +3,9 @@
 import naive_nonnegative as naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from problems import DEGENERATE, DTYPES, problems
+from problems import DEGENERATE, DTYPES, examples, problems
 from scipy.optimize import nnls
 
 from smalto import encode
@@ -113,7 +113,7 @@ def test_degenerate(name, dtype):
 
 
 @given(problems(), st.sampled_from(DTYPES))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_any_problem(problem, dtype):
     X, D, *_ = problem
     X, D = X.astype(dtype), D.astype(dtype)

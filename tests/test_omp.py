@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from naive_coders import best_subset, gains, omp, refit
-from problems import DEGENERATE, DTYPES, ordinary, problems
+from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 from scipy import sparse
 
 from smalto import DictionaryLearning, encode, learn
@@ -72,7 +72,7 @@ def test_degenerate_problems(name, dtype, positive):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(problem=problems())
 def test_any_problem(dtype, problem):
     X, D, lam, _, positive = problem

@@ -16,7 +16,6 @@ pytest.importorskip("spams", reason='the experiments need pip install ".[bench]"
 from benchmarks.paper.__main__ import EXPERIMENTS, main
 from benchmarks.paper.data import PLACES, Data
 from benchmarks.paper.frame import Study, markdown
-
 from smalto import encode
 from smalto.coders import Lasso
 

@@ -3,9 +3,10 @@
 import naive_image as naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from problems import examples
 
 from smalto import learn
 from smalto.coders import Lasso
@@ -120,7 +121,7 @@ def test_learning_from_a_source_is_learning_from_its_rows():
     np.testing.assert_array_equal(one.D, two.D)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(
     sides=st.tuples(st.integers(1, 9), st.integers(1, 9)),
     patch=st.tuples(st.integers(1, 5), st.integers(1, 5)),

@@ -3,8 +3,8 @@
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from problems import DEGENERATE, ordinary, problems
+from hypothesis import given
+from problems import DEGENERATE, examples, ordinary, problems
 
 from smalto import encode, lasso_path
 from smalto.coders import Lasso
@@ -35,7 +35,7 @@ def test_optimal_everywhere(name, positive):
         check_path(lasso_path(x, D, positive=positive), x, D, positive=positive)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(problem=problems())
 def test_optimal_on_any_problem(problem):
     X, D, _, ridge, positive = problem

@@ -1,6 +1,7 @@
 """The simulation of a cluster: what can be known of it without running it."""
 
 import pytest
+
 from benchmarks.scaling.simulate import Costs, Links, efficient_batch, throughput
 
 FREE = Links(latency=0.0, bandwidth=1e18, per_task=0.0)

@@ -83,14 +83,17 @@ def test_every_task_runs_once():
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_an_error_in_a_task_is_raised_and_ends_the_rest(n_threads):
-    started = []
+    started, failing = [], threading.Event()
 
     def task(i):
         started.append(i)
-        time.sleep(0.001)
         if i == 5:
+            failing.set()
             message = "five"
             raise RuntimeError(message)
+        if i > 5:  # those of the other threads
+            failing.wait()
+            time.sleep(0.01)
 
     with pytest.raises(RuntimeError, match="five"):
         run_tasks(task, 1000, n_threads)
@@ -106,7 +109,7 @@ def test_blas_gets_its_threads_back_when_calls_overlap():
         ]
 
     before = threads()
-    inside = threading.Barrier(3, timeout=20)
+    inside = threading.Barrier(3, timeout=600)
 
     def work(pause):
         with single_threaded_blas():

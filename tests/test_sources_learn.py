@@ -176,7 +176,7 @@ def hanging(epoch):
 print(learn(Stream(hanging), 6, max_steps=2, random_state=0).stopped)
 """
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=600,
         check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "steps\n", "")

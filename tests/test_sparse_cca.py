@@ -2,8 +2,9 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from problems import examples
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -90,7 +91,7 @@ def test_score_is_the_correlation_of_the_scores():
 
 
 @given(st.integers(0, 10**6), st.floats(0.0, 2.0), st.floats(0.0, 2.0), st.integers(1, 6))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_neither_side_can_be_improved_alone(seed, gamma1, gamma2, count):
     rng = np.random.default_rng(seed)
     X, Y = standardised(rng.standard_normal((12, 9))), standardised(rng.standard_normal((12, 7)))

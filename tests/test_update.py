@@ -3,9 +3,9 @@
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from problems import DTYPES, dictionary
+from problems import DTYPES, dictionary, examples
 from scipy import sparse
 
 from smalto import encode, learn
@@ -212,7 +212,7 @@ def test_sgd_sums_the_gradients_of_a_batch():
     np.testing.assert_allclose(result.D, expected, atol=1e-10)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=8), st.booleans())
 def test_projection_onto_the_ball(values, positive):
     v = np.array(values)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from problems import DEGENERATE, DTYPES, ordinary, problems
+from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 from scipy import sparse
 from test_missing import holes, planted, quiet
 
@@ -42,7 +42,7 @@ def test_optimal_on_degenerate_problems(name, dtype, positive):
         assert np.all(missed <= {np.float32: 1e-4, np.float64: 1e-10}[dtype] * size)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(problems(), st.integers(0, 5))
 def test_optimal_on_any_problem(problem, seed):
     X, D, lam, ridge, positive = problem

@@ -6,13 +6,20 @@ from typing import Any
 
 from numba import njit
 
+from smalto.kernels.code_cache import with_own_files
+
 # No bounds checks, no GIL, kept on disk; a division by zero gives what IEEE says.
-kernel: Any = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+kernel: Any = with_own_files(njit(cache=True, nogil=True, error_model="numpy", _nrt=False))
 
 # The same for loops whose sums may be added in any order (so that they fill vectors).
-summing: Any = njit(
-    cache=True, nogil=True, error_model="numpy", _nrt=False, fastmath={"reassoc", "contract", "nsz"}
-)
+summing: Any = with_own_files(
+    njit(
+        cache=True, nogil=True, error_model="numpy", _nrt=False,
+        fastmath={"reassoc", "contract", "nsz"},
+    )
+)  # fmt: skip
 
 # The same for what is called in the innermost loops: at each call, arrays are many arguments.
-inlined: Any = njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+inlined: Any = with_own_files(
+    njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+)

@@ -32,6 +32,7 @@ from smalto.kernels.simd import fma, hsum, load, splat, store
 SPARE = 4  # rows that are computed at once
 _HALVINGS = 40  # of the interval of a line search
 _DAMPING = 1e-10  # of the diagonal of G, on top of it
+_CANCELLED = 1e-6  # share of its parts below which a curvature is computed without subtraction
 _VANISHED = 1e-3  # share of its norm that an atom has kept when it is taken to have vanished
 _WARM_UP = 2  # sweeps before a Newton step, at least
 _PATIENCE = 4  # sweeps that take as long as a Newton step
@@ -283,17 +284,25 @@ def newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur,
         for o in range(p * size, (p + 1) * size, LANES):
             store(other, o, fma(by, load(codes, o), load(other, o)))
     multiply(matrix, stride, s, other, move, size)
-    slope, curve = 0.0, 0.0
+    slope, curve, taken = 0.0, 0.0, 0.0
     for p in range(s):
         at = p * size
         # M Δ is known: what is left of it is G Δ.
-        g = gram[p * stride + p]
+        w = lam / norms[p] + _DAMPING * gram[p * stride + p]
         c = inner(move, at, move, at, size)
         slope += inner(move, at, left, at, size)
-        curve += inner(move, at, other, at, size) - (lam / norms[p] + _DAMPING * g) * c
+        curve += inner(move, at, other, at, size) - w * c
+        taken += w * c
         small[3 * p] = norms[p] * norms[p]
         small[3 * p + 1] = inner(codes, at, move, at, size)
         small[3 * p + 2] = c
+    if curve < _CANCELLED * taken:
+        # Atoms that depend on each other: the difference is rounding, and may be negative.
+        multiply(gram, stride, s, move, other, size)
+        curve = 0.0
+        for p in range(s):
+            curve += inner(move, p * size, other, p * size, size)
+        curve = max(curve, 0.0)
     t = _line_search(s, lam, slope, curve, small)
     if not t > 0.0:
         return False
