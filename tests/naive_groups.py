@@ -18,12 +18,12 @@ def lists(coder):
             while above >= 0:
                 groups[above].append(atom)
                 above = coder.parents[above]
-    elif isinstance(coder.groups[0], tuple):
-        groups = [list(group) for group in coder.groups]
+    elif isinstance(coder.atom_groups[0], tuple):
+        groups = [list(group) for group in coder.atom_groups]
     else:
-        labels = np.array(coder.groups)
+        labels = np.array(coder.atom_groups)
         groups = [list(np.flatnonzero(labels == g)) for g in range(labels.max() + 1)]
-    return groups, np.ones(len(groups)) if coder.weights is None else np.array(coder.weights)
+    return groups, np.ones(len(groups)) if coder.group_weights is None else np.array(coder.group_weights)
 
 
 def penalty(a, coder):

@@ -266,7 +266,7 @@ def test_against_spams():
             ValueError,
             r"two-dimensional.*\(3,\).*x\[None, :\]",
         ),
-        (lambda: encode(np.eye(3), np.eye(4)), ValueError, "D has 4 features.*data has 3"),
+        (lambda: encode(np.eye(3), np.eye(4)), ValueError, "D has 4 features.*expected 3"),
         (lambda: encode(np.eye(3), np.zeros((0, 3))), ValueError, "D has no atoms"),
         (lambda: encode(np.zeros((2, 0)), np.zeros((2, 0))), ValueError, "X has no features"),
         (lambda: encode([["a", "b"]], np.eye(2)), TypeError, "X must hold real numbers"),

@@ -101,7 +101,7 @@ def by_spams(X: Array, D: Array, coder: Any, tol: float, threads: int) -> Callab
     }
     if isinstance(coder, GroupLasso):
         regul = "sparse-group-lasso-l2" if coder.l1 else "group-lasso-l2"
-        groups = np.array(coder.groups, np.int32) + 1
+        groups = np.array(coder.atom_groups, np.int32) + 1
 
         def flat() -> Any:
             first = np.zeros((k, n), D.dtype, order="F")
