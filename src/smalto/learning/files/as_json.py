@@ -26,8 +26,9 @@ Kind = TypeVar("Kind", bound=type)
 
 def _built_in() -> dict[str, type]:
     """Return the coders, constraints, learners and options of the library, by name."""
-    public = [getattr(room, name) for room in (coders, constraints) for name in room.__all__]
-    kinds = [kind for kind in public if _is_setting(kind)]
+    public = [*vars(coders).values(), *vars(constraints).values()]
+    roles = (coders.Coder, constraints.Constraint)
+    kinds = [kind for kind in public if _is_setting(kind) and issubclass(kind, roles)]
     kinds += [Online, Batch, SGD, Replacement, Continuation, DensitySearch]
     return {kind.__name__: kind for kind in kinds}
 
