@@ -30,6 +30,7 @@ PLAIN = {
     "tests/test_update.py": "statistics or fit or blocked_sweep or store",
     "tests/test_constraints.py": "compiled_sweep",
     "tests/test_patches.py": "not any and not learning",
+    "tests/test_denoise.py": "look_alike or each_other",
 }
 
 
