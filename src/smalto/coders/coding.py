@@ -36,7 +36,7 @@ from smalto.coders.lasso import Lasso
 from smalto.coders.masked_gram import one_by_one
 from smalto.coders.signals import Missing, Signals, as_signals, blocks, in_groups, with_weights
 from smalto.kernels import aligned
-from smalto.kernels.learning.sums import fit_of_rows
+from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import resolve_threads, run_tasks, single_threaded_blas
 
 CHUNK = 128  # rows coded as one task, at least; at most ...

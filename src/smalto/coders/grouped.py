@@ -12,10 +12,10 @@ from scipy import sparse
 
 from smalto.checks import Array, check_number
 from smalto.coders.base import Chunk, Codes, Residuals, Solver, with_room
+from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.grouped_inner import Penalty, make_small
 from smalto.kernels.coding.grouped_lasso import Forest, make_whole, nested_lasso_rows
 from smalto.kernels.coding.grouped_norms import dual_norms, norms_of_rows
-from smalto.kernels.coding.lasso import elastic_net_of_rows
 
 Groups: TypeAlias = tuple[tuple[int, ...], ...]
 Weights: TypeAlias = tuple[float, ...] | None

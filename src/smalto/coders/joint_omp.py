@@ -10,10 +10,10 @@ import numpy as np
 
 from smalto.checks import Array, Rows, check_integer, check_number
 from smalto.coders.base import Chunk, Codes, Solver, check_squares, with_room
+from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
 from smalto.kernels.coding.active_set import make_active_set
 from smalto.kernels.coding.joint_omp import joint_omp_groups
 from smalto.kernels.coding.joint_tables import padded
-from smalto.kernels.coding.lasso import DEPENDENT_32, DEPENDENT_64
 
 
 @dataclass(frozen=True)

@@ -7,24 +7,7 @@ does not depend on how many threads share the rows.
 
 from __future__ import annotations
 
-import numpy as np
-
 from smalto.kernels.jit import kernel, summing
-
-
-@kernel
-def fit_of_rows(G, Q, norms, indptr, indices, values, out):
-    """``½‖x − αD‖²`` of each row, from G = D Dᵀ, q = x Dᵀ and ‖x‖²."""
-    for row in range(out.size):
-        begin, end = indptr[row], indptr[row + 1]
-        total = norms[row]
-        for p in range(begin, end):
-            i = indices[p]
-            inner = 0.5 * np.float64(values[p]) * G[i, i] - Q[row, i]
-            for r in range(begin, p):
-                inner += np.float64(values[r]) * G[i, indices[r]]
-            total += 2.0 * values[p] * inner
-        out[row] = 0.5 * max(total, 0.0)
 
 
 @kernel
