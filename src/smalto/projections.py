@@ -245,10 +245,12 @@ def project_fused_lasso_ball(
     def solve(rows: Array, out: Array) -> bool:
         if bound == 0.0:
             return _write_zeros(rows, out)
-        work, extra = _fused_lasso_work(rows.shape[1], road)
         if road is None:
+            work = _fused_lasso_work(rows.shape[1])
             return bool(fused_lasso_ball.project_rows(rows, out, *weights, work))
-        return bool(paths.project_rows_by_path(rows, out, *weights, road, work, *extra))
+        scratch = _path_work(rows.shape[1])
+        constraint = paths.ConstraintSet(*weights)
+        return bool(paths.project_rows_by_path(rows, out, constraint, road, scratch))
 
     return _on_rows("v", v, solve, n_threads)
 
@@ -292,10 +294,11 @@ def fused_lasso_signal(
     road = _road(method)
 
     def solve(rows: Array, out: Array) -> bool:
-        work, extra = _fused_lasso_work(rows.shape[1], road)
         if road is None:
+            work = _fused_lasso_work(rows.shape[1])
             return bool(fused_lasso_ball.signal_rows(rows, out, *weights, work))
-        return bool(paths.signal_rows_by_path(rows, out, *weights, road, work, *extra))
+        scratch = _path_work(rows.shape[1])
+        return bool(paths.signal_rows_by_path(rows, out, *weights, road, scratch))
 
     return _on_rows("b", b, solve, n_threads)
 
@@ -383,9 +386,9 @@ def fused_lasso_path(
         message = f"b must be a vector (m,), got shape {np.shape(b)}"
         raise ValueError(message)
     road = _ROADS.get(method, paths.EITHER)
-    work, extra = _fused_lasso_work(signal.shape[1], road)
+    scratch = _path_work(signal.shape[1])
     vanishes = np.empty(signal.shape[1] - 1)
-    if not paths.path(signal[0], road, vanishes, work, *extra):
+    if not paths.path(signal[0], road, vanishes, scratch):
         check_finite("b", signal[0])
     return FusedLassoPath(signal[0].copy(), vanishes)
 
@@ -465,12 +468,12 @@ def _write_zeros(rows: Array, out: Array) -> bool:
     return bool(np.isfinite(rows).all())
 
 
-def _fused_lasso_work(m: int, road: int | None) -> tuple[Array, tuple[Array, ...]]:
-    """Workspaces of the fused-lasso kernels for signals of length m."""
-    work = np.empty((fused_lasso_ball.WORK_ROWS, m + 1))
-    if road is None:
-        return work, ()
-    return work, (
-        np.empty((paths.FLOAT_ROWS, m + 1)),
-        np.empty((paths.INT_ROWS, m + 1), np.int64),
-    )
+def _fused_lasso_work(m: int) -> Array:
+    """Scratch for the fused-lasso kernels and signals of length m."""
+    return np.empty((fused_lasso_ball.WORK_ROWS, m + 1))
+
+
+def _path_work(m: int) -> paths.PathWork:
+    """Scratch for the kernels that follow the whole path, for signals of length m."""
+    floats, ints = np.empty((paths.FLOAT_ROWS, m + 1)), np.empty((paths.INT_ROWS, m + 1), np.int64)
+    return paths.PathWork(_fused_lasso_work(m), floats, ints)

@@ -20,7 +20,7 @@ from smalto.kernels.coding.active_set import (
     weights_of_dependent,
 )
 from smalto.kernels.coding.masked_gram import make_row
-from smalto.kernels.jit import kernel
+from smalto.kernels.jit import inlined, kernel
 from smalto.kernels.simd import above, lanes, load, lowest_bit, splat, vabs
 
 # Measured on dictionaries of 256 to 1 024 atoms, from random patches to learned ones.
@@ -112,7 +112,7 @@ def join(signal, c, top, lam, active, s, used):
     return s, joined, moved
 
 
-@kernel
+@inlined
 def first_to_vanish(active, s):
     """How much of the way from code to target can be gone, and which atom is then zero (or −1)."""
     work, stride = active.work, active.atoms.size
@@ -127,7 +127,7 @@ def first_to_vanish(active, s):
     return step, p
 
 
-@kernel
+@inlined
 def move_code(active, s, step, p, used):
     """Move the code that much of the way to its target, and let its p-th atom leave (−1: none).
 

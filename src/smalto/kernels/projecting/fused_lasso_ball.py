@@ -9,9 +9,9 @@ after the first costs as much as there are pieces left, not entries.
 
 The projection needs the tau at which the constraint ``a1‖u‖₁ + a2 FL(u) + b‖u‖² ≤ r`` is
 tight. Between two kinks it has a closed form (``tight``), linear in ``tau + b tau²``; so tau is
-found by Newton's steps along the pieces, and a step that finds the same pieces again is exact.
-The excess is convex but for pieces that leave zero, so that nearly always every step comes from
-the left; a bracket guards the others.
+found by Newton steps along the pieces, and a step that finds the same pieces again is exact.
+The excess is convex except for pieces that leave zero, so that nearly every step comes from the
+left; the others are guarded by a bracket.
 
 Pieces are four rows of the workspace: sum, length, sign of the jump to the next piece, and the
 penalty at which that jump vanishes. Everything is computed in float64, for heights in units of
@@ -21,16 +21,40 @@ penalty at which that jump vanishes. Everything is computed in float64, for heig
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from smalto.kernels.jit import kernel
 
-WORK_ROWS = 17  # 2 x 4 for pieces, 3 of heights and limits, 6 for the knots
+WORK_ROWS = 17  # 2 x 4 for pieces, 3 for heights and limits, 6 for knots
+HEIGHT, LOW, HIGH, KNOTS = 8, 9, 10, 11  # rows of the workspace behind the pieces
 STEPS = 200  # of Newton; a dozen are usual
 LONG = 4096  # entries from which a sample pays
-SAMPLE = 1024  # its entries, in stretches of 64
+SAMPLE = 1024  # entries of the sample, in stretches of ...
+STRETCH = 64
+CAUTION = 0.9  # share of the tau of a sample from which the search begins
 HUGE = 1e100  # entries above it are scaled, as their squares might overflow
+LAST_BITS = 4e-16  # relative difference of two tau that counts as none
+
+
+class FusedBall(NamedTuple):
+    """The set ``a1‖u‖₁ + a2 FL(u) + b‖u‖² ≤ r``, for signals multiplied by ``unit``."""
+
+    a1: float
+    a2: float
+    b: float
+    r: float
+    unit: float
+    positive: bool  # whether u ≥ 0
+
+
+class Knots(NamedTuple):
+    """A piecewise linear function: at ``at``, its line ``slope x + level`` changes by that much."""
+
+    at: Any
+    slope: Any
+    level: Any
 
 
 @kernel
@@ -90,15 +114,16 @@ def heights(sums, sizes, rises, count, penalty, out):
 
 
 @kernel
-def fusions(height, sizes, count, penalty, low, high, at, slope, level, times):
+def fusions(height, sizes, count, penalty, low, high, knots, times):
     """Solve ``½ Σ sizes (y - height)² + penalty FL(y)``: times = 0 where y fuses, else infinite.
 
     Dynamic programming from left to right. The derivative, in y[p], of the best cost of the
-    pieces up to p is increasing and piecewise linear; clipped to ±penalty it is passed on.
-    Its knots are kept in a deque: at ``at`` the line ``slope x + level`` changes by that much.
-    Where it was clipped (low, high) is all that the way back needs. The signs of the jumps
-    that stay are left in low: to rounding they may differ from those of the heights.
+    pieces up to p is increasing and piecewise linear; it is clipped to ±penalty and passed on.
+    Its knots are kept in a deque. The way back needs only where it was clipped (low, high). The
+    signs of the jumps that stay are left in low: with rounding they may differ from those of the
+    heights.
     """
+    at, slope, level = knots
     first, last = count, count - 1
     passed = 0.0  # what the pieces so far pass on, far out on either side
     for p in range(count - 1):
@@ -154,14 +179,15 @@ def fuse(source, rises, count, penalty, target):
 
 
 @kernel
-def tight(pieces, count, tau, a1, a2, b, r, unit, positive):
+def tight(pieces, count, tau, ball):
     """Find ``unit tau' + b tau'²`` of the tau' that makes the constraint tight.
 
-    For the pieces given, those being non-zero that are at tau. With alpha the mean of such a
+    For the given pieces, of which those are nonzero that are at tau. With alpha the mean of such a
     piece and beta the slope at which its height shrinks, its value is
     ``(alpha - tau beta) / (unit + 2 b tau)``, which put into the constraint leaves
     ``b Σ n alpha² + unit Σ n alpha beta - r unit² = (Σ n beta² + 4 r b) (unit tau + b tau²)``.
     """
+    a1, a2, b, r, unit, positive = ball
     squares, products, slopes, left = 0.0, 0.0, 0.0, 0.0
     for p in range(count):
         total, size, right = pieces[0, p], pieces[1, p], pieces[2, p]
@@ -182,10 +208,11 @@ def tight(pieces, count, tau, a1, a2, b, r, unit, positive):
 
 
 @kernel
-def root(q, b, unit):
+def root(q, ball):
     """Solve ``unit tau + b tau² = q``; 0 if there is no tau >= 0."""
     if not q > 0.0:
         return 0.0
+    b, unit = ball.b, ball.unit
     return 2.0 * q / (unit + math.sqrt(unit * unit + 4.0 * b * q))
 
 
@@ -193,34 +220,37 @@ def root(q, b, unit):
 def advance(work, here, count, before, penalty):
     """Find by total variation which of the pieces at penalty ``before`` fuse up to ``penalty``.
 
-    Leaves the signs of the jumps in work[9].
+    Leaves the signs of the jumps in work[LOW].
     """
     pieces = work[here : here + 4]
     wide = 2 * work.shape[1]
-    at = work[11:13].reshape(wide)
-    slope = work[13:15].reshape(wide)
-    level = work[15:17].reshape(wide)
-    height, low, high = work[8], work[9], work[10]
+    knots = Knots(
+        work[KNOTS : KNOTS + 2].reshape(wide),
+        work[KNOTS + 2 : KNOTS + 4].reshape(wide),
+        work[KNOTS + 4 : KNOTS + 6].reshape(wide),
+    )
+    height, low, high = work[HEIGHT], work[LOW], work[HIGH]
     heights(pieces[0], pieces[1], pieces[2], count, before, height)
-    fusions(height, pieces[1], count, penalty - before, low, high, at, slope, level, pieces[3])
+    fusions(height, pieces[1], count, penalty - before, low, high, knots, pieces[3])
 
 
 @kernel
-def tighten(work, count, lo, tau, a1, a2, b, r, unit, positive, known):
-    """Step from tau to the solution, with the count pieces at lo below it in work[0:4].
+def tighten(work, count, lo, tau, ball, known):
+    """Step from tau to the solution; work[0:4] holds the ``count`` pieces at lo, below tau.
 
-    With known, their fourth row says when they fuse; otherwise total variation is solved for
+    With ``known``, their fourth row says when they fuse; otherwise total variation is solved for
     it. Returns (found, count, tau): pieces ``work[found : found + 4]`` make the solution.
     """
+    a2 = ball.a2
     here, there, found, hi = 0, 4, 4, np.inf
     for _ in range(STEPS):
         if not known:
             advance(work, here, count, lo * a2, tau * a2)
-        rises = work[here + 2] if known else work[9]
+        rises = work[here + 2] if known else work[LOW]
         found, pieces = there, work[there : there + 4]
         left = fuse(work[here : here + 4], rises, count, tau * a2, pieces)
-        new = root(tight(pieces, left, tau, a1, a2, b, r, unit, positive), b, unit)
-        if abs(new - tau) <= 4e-16 * tau or hi <= lo * (1.0 + 4e-16):
+        new = root(tight(pieces, left, tau, ball), ball)
+        if abs(new - tau) <= LAST_BITS * tau or hi <= lo * (1.0 + LAST_BITS):
             tau = new
             break
         if new > tau:
@@ -233,8 +263,9 @@ def tighten(work, count, lo, tau, a1, a2, b, r, unit, positive, known):
 
 
 @kernel
-def correction(pieces, count, tau, a1, a2, b, r, scale, positive):
-    """Find the factor, 1 but for rounding, that makes the constraint hold as computed."""
+def correction(pieces, count, tau, ball, scale):
+    """Find the factor, 1 up to rounding, that makes the constraint hold as computed."""
+    a1, a2, b, r, _, positive = ball
     s1, s2, jumps, left, before = 0.0, 0.0, 0.0, 0.0, 0.0
     for p in range(count):
         y = (pieces[0, p] - tau * a2 * (left - pieces[2, p])) / pieces[1, p]
@@ -270,55 +301,56 @@ def spell(pieces, count, penalty, threshold, scale, positive, out):
 
 
 @kernel
-def write_projection(work, here, count, tau, a1, a2, b, r, unit, positive, out):
+def write_projection(work, here, count, tau, ball, out):
     """Write the projection made of these pieces."""
     pieces = work[here : here + 4]
-    scale = 1.0 / (unit + 2.0 * b * tau)
-    scale *= correction(pieces, count, tau, a1, a2, b, r, scale, positive)
-    spell(pieces, count, tau * a2, tau * a1, scale, positive, out)
+    scale = 1.0 / (ball.unit + 2.0 * ball.b * tau)
+    scale *= correction(pieces, count, tau, ball, scale)
+    spell(pieces, count, tau * ball.a2, tau * ball.a1, scale, ball.positive, out)
 
 
 @kernel
-def keep_feasible(v, out, a1, a2, b, r, positive):
+def keep_feasible(v, out, ball):
     """Write v, or its positive part, to out if that is feasible; return whether it was."""
-    if not gauge(v, a1, a2, b, positive) <= r:
+    if not gauge(v, ball.a1, ball.a2, ball.b, ball.positive) <= ball.r:
         return False
     for i in range(v.size):
-        out[i] = v[i] if v[i] > 0.0 or not positive else 0.0
+        out[i] = v[i] if v[i] > 0.0 or not ball.positive else 0.0
     return True
 
 
 @kernel
-def guess(v, a1, a2, b, r, unit, positive, work):
-    """Find a tau probably not far below the solution: that of stretches spread over v."""
-    x = work[16, :SAMPLE]
-    for i in range(0, SAMPLE, 64):
-        begin = i * (v.size - 64) // SAMPLE
-        for j in range(64):
+def guess(v, ball, work):
+    """Find a tau probably not far below the solution, from stretches of v."""
+    x = work[WORK_ROWS - 1, :SAMPLE]
+    for i in range(0, SAMPLE, STRETCH):
+        begin = i * (v.size - STRETCH) // SAMPLE
+        for j in range(STRETCH):
             x[i + j] = v[begin + j]
-    count = cut(x, unit, work[0], work[1], work[2])
-    share = r * SAMPLE / v.size
-    tau = root(tight(work[:4], count, 0.0, a1, a2, b, share, unit, positive), b, unit)
-    return 0.9 * tighten(work, count, 0.0, tau, a1, a2, b, share, unit, positive, False)[2]
+    count = cut(x, ball.unit, work[0], work[1], work[2])
+    share = ball.r * SAMPLE / v.size
+    part = FusedBall(ball.a1, ball.a2, ball.b, share, ball.unit, ball.positive)
+    tau = root(tight(work[:4], count, 0.0, part), part)
+    return CAUTION * tighten(work, count, 0.0, tau, part, False)[2]
 
 
 @kernel
 def project(v, out, a1, a2, b, r, positive, work):
     """Project v onto ``a1‖u‖₁ + a2 FL(u) + b‖u‖² ≤ r``; out may be v.
 
-    Needs b > 0 and r > 0; best scaled so that max(a1, a2, b) = 1. Returns whether v is finite;
-    if not, out means nothing.
+    Needs b > 0 and r > 0; best scaled so that max(a1, a2, b) = 1. Returns whether v is finite; if
+    it is not, ``out`` is not valid.
     """
-    unit = unit_of(v)
-    if not unit > 0.0:
+    ball = FusedBall(a1, a2, b, r, unit_of(v), positive)
+    if not ball.unit > 0.0:
         return False
-    if keep_feasible(v, out, a1, a2, b, r, positive):
+    if keep_feasible(v, out, ball):
         return True
-    tau = guess(v, a1, a2, b, r, unit, positive, work) if v.size >= LONG else 0.0
-    count = cut(v, unit, work[0], work[1], work[2])
-    tau = max(tau, root(tight(work[:4], count, 0.0, a1, a2, b, r, unit, positive), b, unit))
-    here, count, tau = tighten(work, count, 0.0, tau, a1, a2, b, r, unit, positive, False)
-    write_projection(work, here, count, tau, a1, a2, b, r, unit, positive, out)
+    tau = guess(v, ball, work) if v.size >= LONG else 0.0
+    count = cut(v, ball.unit, work[0], work[1], work[2])
+    tau = max(tau, root(tight(work[:4], count, 0.0, ball), ball))
+    here, count, tau = tighten(work, count, 0.0, tau, ball, False)
+    write_projection(work, here, count, tau, ball, out)
     return True
 
 
@@ -333,16 +365,16 @@ def project_rows(rows, out, a1, a2, b, r, positive, work):
 
 @kernel
 def signal(v, out, gamma1, gamma2, gamma3, positive, work):
-    """Minimise ``½‖v - u‖² + gamma1‖u‖₁ + gamma2 FL(u) + gamma3/2 ‖u‖²``; out may be v.
+    """Minimize ``½‖v - u‖² + gamma1‖u‖₁ + gamma2 FL(u) + gamma3/2 ‖u‖²``; out may be v.
 
-    Returns whether v is finite; if not, out means nothing.
+    Returns whether v is finite; if it is not, ``out`` is not valid.
     """
     unit = unit_of(v)
     if not unit > 0.0:
         return False
     count = cut(v, unit, work[0], work[1], work[2])
     advance(work, 0, count, 0.0, gamma2 * unit)
-    count = fuse(work[:4], work[9], count, gamma2 * unit, work[4:8])
+    count = fuse(work[:4], work[LOW], count, gamma2 * unit, work[4:8])
     scale = 1.0 / unit / (1.0 + gamma3)
     spell(work[4:8], count, gamma2 * unit, gamma1 * unit, scale, positive, out)
     return True
