@@ -71,8 +71,8 @@ class L2Ball:
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
         """Update the atoms of a block."""
-        atom = np.empty(D.shape[1], D.dtype)
-        return float(block_sweep.sweep_l2(D, R, A, first, smallest, atom, bool(self.positive)))
+        block = block_sweep.make_block(D, R, A, first, smallest)
+        return float(block_sweep.sweep_l2(block, bool(self.positive)))
 
     def divided(self, rest: Array) -> tuple[float, L2Ball]:
         """A ball of the radius that is left."""
@@ -118,12 +118,10 @@ class ElasticNetBall:
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
         """Update the atoms of a block."""
-        atom = np.empty(D.shape[1], D.dtype)
+        block = block_sweep.make_block(D, R, A, first, smallest)
         work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
         gamma, positive = _known(self.gamma), bool(self.positive)
-        return float(
-            block_sweep.sweep_elastic_net(D, R, A, first, smallest, atom, gamma, positive, work)
-        )
+        return float(block_sweep.sweep_elastic_net(block, gamma, positive, work))
 
     def divided(self, rest: Array) -> tuple[float, ElasticNetBall]:
         """``‖d‖₂² + gamma ‖d‖₁ ≤ r²`` is r times this set with gamma / r in place of gamma."""
@@ -194,10 +192,10 @@ class FusedLassoBall:
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
         """Update the atoms of a block."""
-        atom = np.empty(D.shape[1], D.dtype)
+        block = block_sweep.make_block(D, R, A, first, smallest)
         work = np.empty((fused_lasso_ball.WORK_ROWS, D.shape[1] + 1))
         settings = _known(self.gamma1), float(self.gamma2), bool(self.positive)
-        return float(block_sweep.sweep_fused_lasso(D, R, A, first, smallest, atom, *settings, work))
+        return float(block_sweep.sweep_fused_lasso(block, *settings, work))
 
     def begun(self, D: Array) -> Self:
         """This set with a first gamma1, where a density is wanted."""
@@ -236,9 +234,9 @@ class Simplex:
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
         """Update the atoms of a block."""
-        atom = np.empty(D.shape[1], D.dtype)
+        block = block_sweep.make_block(D, R, A, first, smallest)
         work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
-        return float(block_sweep.sweep_simplex(D, R, A, first, smallest, atom, work))
+        return float(block_sweep.sweep_simplex(block, work))
 
     def divided(self, rest: Array) -> tuple[float, Simplex]:
         """A simplex of the sum that is left."""

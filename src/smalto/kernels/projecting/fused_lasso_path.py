@@ -8,7 +8,7 @@ variable ``z[i] = Σ_{j≤i} (v[j] - y[j])`` reaches the penalty first. A cut co
 piece, so pieces may be cut in any order, and the cost, O(ms) at worst, is the length of a piece for
 each cut in it.
 
-Pieces are given as in `fused_lasso_ball.py`: sums, lengths and signs of the jumps, of runs of equal
+Pieces are given as in `fused_pieces.py`: sums, lengths and signs of the jumps, of runs of equal
 entries.
 """
 
@@ -21,16 +21,13 @@ import numpy as np
 from smalto.kernels.jit import kernel
 from smalto.kernels.projecting.fused_lasso_ball import (
     FusedBall,
-    cut,
-    fuse,
     keep_feasible,
     root,
-    spell,
     tight,
     tighten,
-    unit_of,
     write_projection,
 )
+from smalto.kernels.projecting.fused_pieces import cut, fuse, spell, unit_of
 
 FLOAT_ROWS, INT_ROWS = 5, 6
 EITHER, MERGE, SPLIT = 0, 1, 2  # the roads to one answer
