@@ -59,7 +59,7 @@ def _swap_in(active, s, side, used, tolerance):
     for i in range(s):
         shrinks = work[weights + i] * work[sign + i]
         if shrinks > least and abs(work[code + i]) < t * shrinks:
-            t, p = abs(work[code + i]) / shrinks, i
+            t, p = abs(work[code + i]) / shrinks, np.int64(i)
     if p < 0:
         return s, 0.0
     for i in range(s):
@@ -123,7 +123,7 @@ def first_to_vanish(active, s):
             now = work[code + i]
             reach = now / (now - work[target + i]) if now != 0.0 else 0.0
             if p < 0 or reach < step:
-                step, p = reach, i
+                step, p = reach, np.int64(i)
     return step, p
 
 

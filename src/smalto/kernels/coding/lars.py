@@ -124,7 +124,7 @@ def _next_event(problem, scratch, mu, s, just_left):
         if work[target + i] * work[sign + i] < 0.0:
             reach = -work[code + i] / work[target + i]
             if reach <= step:
-                step, leave = max(reach, 0.0), i
+                step, leave = max(reach, 0.0), np.int64(i)
     return step, leave
 
 
@@ -267,6 +267,21 @@ def _step_to_stop(bound, mu, length, error, rate):
 
 
 @kernel
+def _drop_zeros(active, s):
+    """Let atoms leave that are at zero, as they may be where the stop is also a kink."""
+    work, stride = active.work, active.atoms.size
+    code, sign = CODE * stride, SIGN * stride
+    i = np.int64(0)
+    while i < s:
+        if work[code + i] * work[sign + i] <= 0.0:
+            remove(active, s, i)
+            s -= 1
+        else:
+            i += 1
+    return s
+
+
+@kernel
 def _lars_row(problem, bound, scratch):
     """Follow the path of one signal to its stop, or to its least-squares end.
 
@@ -275,7 +290,7 @@ def _lars_row(problem, bound, scratch):
     active, _, c, _, zeros = scratch
     atoms, work = active
     q, start, width = problem.q, problem.start, zeros.size
-    code, target, sign = CODE * atoms.size, TARGET * atoms.size, SIGN * atoms.size
+    code, target = CODE * atoms.size, TARGET * atoms.size
     top = largest(q, start, width, problem.positive)
     tiny = problem.rounding.tiny * top
     mu, length, error, s = top, 0.0, bound.norm, np.int64(0)
@@ -303,14 +318,7 @@ def _lars_row(problem, bound, scratch):
             value = work[code + i]
             length += abs(value)
             error -= value * (q[start + atoms[i]] + c[atoms[i]])
-    i = np.int64(0)
-    while i < s:  # where the stop is also a kink, an atom may be at zero
-        if work[code + i] * work[sign + i] <= 0.0:
-            remove(active, s, i)
-            s -= 1
-        else:
-            i += 1
-    return s
+    return _drop_zeros(active, s)
 
 
 @kernel

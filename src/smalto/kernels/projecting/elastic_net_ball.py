@@ -67,7 +67,7 @@ class Above(NamedTuple):
     """Entries above a level that are known only by sums of how much they exceed it."""
 
     level: float
-    count: float
+    entries: float  # how many
     s1: float  # sum
     s2: float  # sum of squares
 
@@ -196,11 +196,11 @@ def newton(x, n, lam, ball, above):
     while True:
         t = float(x.dtype.type(a * lam))  # as the entries see it: x - t is then exact near t
         count, s1, s2 = beyond(x, n, t, 1.0 / k)
-        if above.count > 0.0:
+        if above.entries > 0.0:
             d = above.level - t
-            count += above.count
-            s1 += (above.s1 + above.count * d) / k
-            s2 += (above.s2 + 2.0 * d * above.s1 + above.count * d * d) / k / k
+            count += above.entries
+            s1 += (above.s1 + above.entries * d) / k
+            s2 += (above.s2 + 2.0 * d * above.s1 + above.entries * d * d) / k / k
         q = excess(s1, s2, ball) / (count * a * a + 4.0 * r * b)
         mu = 2.0 * q / (1.0 + math.sqrt(1.0 + 4.0 * b * q))
         if count == before or not mu > 0.0:
