@@ -160,16 +160,29 @@ def weights_of_dependent(active, s):
 
 
 @kernel
-def largest(values, start, width, positive):
-    """The largest of ``values[start : start + width]`` or of their magnitudes; at least 0."""
+def largest_value(values, start, width):
+    """The largest of ``values[start : start + width]``; at least 0."""
     top = zero(values)
-    if positive:
-        for j in range(start, start + width, lanes(values)):
-            top = vmax(top, load(values, j))
-    else:
-        for j in range(start, start + width, lanes(values)):
-            top = vmax(top, vabs(load(values, j)))
+    for j in range(start, start + width, lanes(values)):
+        top = vmax(top, load(values, j))
     return hmax(top)
+
+
+@kernel
+def largest_magnitude(values, start, width):
+    """The largest magnitude of ``values[start : start + width]``."""
+    top = zero(values)
+    for j in range(start, start + width, lanes(values)):
+        top = vmax(top, vabs(load(values, j)))
+    return hmax(top)
+
+
+@kernel
+def largest(values, start, width, positive):
+    """The largest of some values, which must be above zero to count, or of their magnitudes."""
+    if positive:
+        return largest_value(values, start, width)
+    return largest_magnitude(values, start, width)
 
 
 @kernel
@@ -231,9 +244,6 @@ def subtract_rows(G, width, q, start, atoms, s, buffer):
 
 @kernel
 def correlations(G, width, q, start, atoms, s, positive, buffer):
-    """Write ``q − Σ_i coefficient_i G[atoms_i]`` and return its largest value.
-
-    Largest in magnitude, or as it stands when ``positive``, and at least 0.
-    """
+    """Write ``q − Σ_i coefficient_i G[atoms_i]`` as `subtract_rows` does; returns its `largest`."""
     subtract_rows(G, width, q, start, atoms, s, buffer)
-    return largest(buffer, 0, width, positive)
+    return largest(buffer, np.int64(0), width, positive)

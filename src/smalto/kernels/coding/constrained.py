@@ -150,7 +150,7 @@ def _descend(signal, view, bound, level, active, s, used, rounds):
     atoms, work = active
     width, c, code = used.size, view.c, CODE * atoms.size
     allowed = ROUNDING * np.float64(np.finfo(c.dtype).eps) * signal.scale
-    repairs = 0
+    repairs = np.int64(0)
     for _ in range(_most_rounds(width)):
         rounds[signal.row] += 1
         for i in range(s):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from smalto.kernels.coding.active_set import largest, subtract_rows
+from smalto.kernels.coding.active_set import largest_magnitude, subtract_rows
 from smalto.kernels.coding.grouped_inner import solve_small
 from smalto.kernels.coding.grouped_norms import (
     Span,
@@ -161,7 +161,7 @@ def _descend(forest, search, n, penalty, signal, tally):
     narrow = whole.buffer.itemsize == 4
     aim, too_large = (AIM_32, SHORT_32) if narrow else (AIM_64, SHORT_64)
     free = penalty.lam == 0.0 and penalty.l1 == 0.0
-    scale = np.float64(largest(signal.q, signal.start, signal.width, False))
+    scale = np.float64(largest_magnitude(signal.q, signal.start, signal.width))
     p, blocks = cut_out(forest, whole, small, n, signal)
     enough, fails = PRECISION * scale, 0
     for _ in range(MOST_ROUNDS):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smalto.kernels.coding.active_set import LANES, largest
+from smalto.kernels.coding.active_set import LANES, largest_value
 from smalto.kernels.coding.joint_newton import WorkingSet, make_working_set, refresh, settle
 from smalto.kernels.coding.joint_tables import group_norm, padded, write_group
 from smalto.kernels.coding.small_matrices import SPARE, inner
@@ -206,7 +206,7 @@ def _descend(exact, view, goal, working, s, tally):
         for o in range(s * size):
             view.codes[o] = working.codes[o]
         _norms_of_correlations(view, working.atoms, s)
-        top = np.sqrt(np.float64(largest(score, np.int64(0), width, True)))
+        top = np.sqrt(np.float64(largest_value(score, np.int64(0), width)))
         tally.rounds[exact.row] += 1
         gap, primal = _gap(goal, top, working, s, size)
         if gap <= goal.tolerance * primal + floor:
@@ -248,7 +248,7 @@ def joint_lasso_groups(gram, signals, g, penalty, search, out, tally):
         exact = JointView(gram.exact, q, row, n, codes, score)
         s, stuck = np.int64(0), tally.stuck[0]
         _norms_of_correlations(exact, working.atoms, s)
-        scale = np.sqrt(np.float64(largest(score, np.int64(0), width, True)))
+        scale = np.sqrt(np.float64(largest_value(score, np.int64(0), width)))
         if scale > lam and gram.fast.itemsize != gram.exact.itemsize:
             for o in range(n * width):
                 fast_q[o] = q[row * width + o]

@@ -23,7 +23,7 @@ from smalto.kernels.coding.active_set import (
     ActiveSet,
     append,
     capacity,
-    largest,
+    largest_value,
     make_active_set,
 )
 from smalto.kernels.coding.joint_tables import group_norm, padded, write_group
@@ -251,7 +251,7 @@ def _pursue(dictionary, group, targets, pursuit):
         outside[j] = np.inf
         if out or not append(dictionary.G, width, active, s, j, 0.0, dictionary.tolerance):
             score[j] = 0.0
-            top = np.float64(largest(score, np.int64(0), width, True))
+            top = np.float64(largest_value(score, np.int64(0), width))
             continue
         error -= _fit(group, j, pursuit, s)
         s += 1

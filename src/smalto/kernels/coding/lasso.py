@@ -36,7 +36,7 @@ from smalto.kernels.coding.active_set import (
     append,
     capacity,
     correlations,
-    largest,
+    largest_magnitude,
     make_active_set,
 )
 from smalto.kernels.coding.arguments import Signal, View
@@ -142,7 +142,7 @@ def _descend(signal, view, lam, active, s, used, tally):
     free = lam == 0.0 and not signal.positive
     epsilon = np.float64(np.finfo(c.dtype).eps)
     allowed = ROUNDING * epsilon * signal.scale
-    repairs, done, stalled = 0, 0, 0
+    repairs, done, stalled = np.int64(0), 0, 0
     best = np.inf
     while True:
         for i in range(s):
@@ -198,7 +198,7 @@ def lasso_rows(gram, Q, row, penalty, first, search, out, tally):
         if position + capacity(active) > out.indices.size:
             return row
         start = row * width
-        scale = np.float64(largest(q, start, width, False))
+        scale = np.float64(largest_magnitude(q, start, width))
         signal = Signal(gram, q, start, row, positive, scale, tolerance)
         s = np.int64(0)
         tally.rounds[row] = 0
