@@ -23,7 +23,9 @@ def lists(coder):
     else:
         labels = np.array(coder.atom_groups)
         groups = [list(np.flatnonzero(labels == g)) for g in range(labels.max() + 1)]
-    return groups, np.ones(len(groups)) if coder.group_weights is None else np.array(coder.group_weights)
+    return groups, np.ones(len(groups)) if coder.group_weights is None else np.array(
+        coder.group_weights
+    )
 
 
 def penalty(a, coder):

@@ -6,6 +6,7 @@ import pytest
 from problems import DTYPES, dictionary
 
 from smalto.kernels.coding.active_set import (
+    GATHERED,
     INVERSE,
     TARGET,
     Y,
@@ -18,8 +19,9 @@ from smalto.kernels.coding.active_set import (
 )
 
 
-def check(work, atoms, s, G, b):
+def check(active, s, G, b):
     """Factor, y and target are those of the atoms in the set."""
+    atoms, work = active
     stride = len(atoms)
     chosen = atoms[:s]
     assert len(set(chosen.tolist())) == s
@@ -48,19 +50,19 @@ def test_any_sequence_of_joining_and_leaving(seed, dtype):
     D[:k] = dictionary(rng, k, 40, correlated=0.5)
     G = (D @ D.T).astype(dtype)
     b = rng.standard_normal(width)
-    work, atoms = make_active_set(k)
-    assert capacity(work, atoms) >= k
+    active = make_active_set(k)
+    assert capacity(active) >= k
     s = 0
     for _ in range(150):
-        free = sorted(set(range(k)) - set(atoms[:s].tolist()))
+        free = sorted(set(range(k)) - set(active.atoms[:s].tolist()))
         if free and (s == 0 or rng.random() < 0.6):
             j = int(rng.choice(free))
-            assert append(G.reshape(-1), width, work, atoms, s, j, b[j], 1e-12)
+            assert append(G.reshape(-1), width, active, s, j, b[j], 1e-12)
             s += 1
         else:
-            remove(work, atoms, s, int(rng.integers(s)))
+            remove(active, s, int(rng.integers(s)))
             s -= 1
-        check(work, atoms, s, G.astype(float), b)
+        check(active, s, G.astype(float), b)
 
 
 def test_a_dependent_atom_is_refused_and_explained():
@@ -70,14 +72,13 @@ def test_a_dependent_atom_is_refused_and_explained():
     weights = rng.standard_normal(5)
     D[6] = weights @ D[:5]
     G = D @ D.T
-    work, atoms = make_active_set(10)
+    active = make_active_set(10)
+    atoms, work = active
     for s, j in enumerate([3, 0, 4, 1, 2]):
-        assert append(G.reshape(-1), 16, work, atoms, s, j, 1.0, 1e-12)
+        assert append(G.reshape(-1), 16, active, s, j, 1.0, 1e-12)
     before = work[: INVERSE * len(atoms)].copy()
-    assert not append(G.reshape(-1), 16, work, atoms, 5, 6, 1.0, 1e-12)
-    weights_of_dependent(work, atoms, 5)
-    from smalto.kernels.coding.active_set import GATHERED
-
+    assert not append(G.reshape(-1), 16, active, 5, 6, 1.0, 1e-12)
+    weights_of_dependent(active, 5)
     found = work[GATHERED * len(atoms) :][:5]
     np.testing.assert_allclose(found, weights[atoms[:5]], atol=1e-9)
     assert np.array_equal(before[: len(atoms)], work[: len(atoms)])  # y is as it was

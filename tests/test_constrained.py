@@ -14,7 +14,8 @@ from smalto import DictionaryLearning, encode, learn
 from smalto.coders import ErrorBound, L1Ball, Lasso
 from smalto.coders.constrained import follow_rows
 from smalto.kernels.coding.active_set import make_active_set
-from smalto.kernels.coding.lars import AT_ERROR, AT_LAM, AT_RADIUS
+from smalto.kernels.coding.arguments import SparseRows
+from smalto.kernels.coding.lars import AT_ERROR, AT_LAM, AT_RADIUS, Bounds
 
 TOLERANCE = {np.float32: 2e-4, np.float64: 1e-9}
 
@@ -133,16 +134,13 @@ def homotopy(X, D, stop, bounds, positive=False):
     k, n = len(D), len(X)
     width = -(-k // 16) * 16
     padded = np.vstack([D, np.zeros((width - k, D.shape[1]))])
-    work, atoms = make_active_set(width)
     indptr, indices = np.zeros(n + 1, np.int64), np.empty((n + 1) * width, np.int32)
-    values = np.empty(indices.size)
-    bounds = np.full(n, bounds, float)
-    done = follow_rows(
-        stop, (padded @ padded.T).reshape(-1), X @ padded.T, 0, n, bounds, (X**2).sum(1), positive,
-        work, atoms, indptr, indices, values,
-    )  # fmt: skip
+    out = SparseRows(indptr, indices, np.empty(indices.size))
+    settings = Bounds(stop, np.full(n, bounds, float), (X**2).sum(1), positive)
+    G = (padded @ padded.T).reshape(-1)
+    done = follow_rows(G, X @ padded.T, 0, n, settings, make_active_set(width), out)
     assert done == n
-    return sparse.csr_array((values, indices, indptr), shape=(n, width)).toarray()[:, :k]
+    return sparse.csr_array((out.values, indices, indptr), shape=(n, width)).toarray()[:, :k]
 
 
 @pytest.mark.parametrize("positive", [False, True])

@@ -307,7 +307,11 @@ def test_bad_groups(groups, error, message):
         ({"atom_groups": []}, TypeError, "a list of lists of atoms"),
         ({"atom_groups": [[0], [2]]}, ValueError, "atom 1 is in no group"),
         ({"parents": [-1, 0], "group_weights": [1.0]}, ValueError, "1 numbers, there are 2 atoms"),
-        ({"atom_groups": [[0, 1]], "group_weights": [-1]}, ValueError, "> 0 and finite, got -1 for group 0"),
+        (
+            {"atom_groups": [[0, 1]], "group_weights": [-1]},
+            ValueError,
+            "> 0 and finite, got -1 for group 0",
+        ),
         ({"atom_groups": [[0, 1]], "group_weights": "x"}, TypeError, "numbers, one per group"),
         ({"atom_groups": [[0, 1]], "group_weights": [np.inf]}, ValueError, "got inf for group 0"),
         ({"parents": [-1], "l1": -1}, ValueError, "l1 must be >= 0, got -1"),

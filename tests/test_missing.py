@@ -13,7 +13,13 @@ from problems import DEGENERATE, DTYPES, dictionary, examples, ordinary, problem
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import L0, OMP, Bridge, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
 from smalto.datasets import random_patches, sample_photo
-from smalto.kernels.coding.masked_gram import begin_signal, make_block, make_row, squared_norms
+from smalto.kernels.coding.masked_gram import (
+    LazyGram,
+    begin_signal,
+    make_block,
+    make_row,
+    squared_norms,
+)
 from smalto.learners import SGD, Batch, Online
 
 CODERS = [
@@ -56,10 +62,16 @@ def test_rows_of_a_lazy_gram_matrix(dtype, share, weighted, width):
     missing[:, :5] |= share > 0
     inverse = rng.uniform(0.5, 2, (n if weighted else 0, width)).astype(dtype)
     shared = D @ D.T + ridge * np.eye(width, dtype=dtype)
-    lazy = (
-        shared.reshape(-1), np.ascontiguousarray(D.T).reshape(-1), missing, inverse,
-        np.empty((2, m), np.int64), np.zeros(3, np.int64), np.zeros(width, np.bool_), ridge,
-    )  # fmt: skip
+    lazy = LazyGram(
+        shared.reshape(-1),
+        np.ascontiguousarray(D.T).reshape(-1),
+        missing,
+        inverse,
+        listed=np.empty((2, m), np.int64),
+        counts=np.zeros(3, np.int64),
+        made=np.zeros(width, np.bool_),
+        ridge=ridge,
+    )
     G, fast = np.full(width * width, np.nan, dtype), np.full(width * width, np.nan, np.float32)
     fast = G if dtype == np.float32 else fast
     for row in range(n):

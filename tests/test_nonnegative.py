@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 from smalto import encode
 from smalto.coders import Lasso
 from smalto.coders import dense_nonnegative as dense
-from smalto.kernels.coding.nonnegative import PANEL, compress, descend
+from smalto.kernels.coding.nonnegative import compress, descend, make_panel
 
 NNLS = Lasso(0.0, positive=True)
 TOLERANCE = {np.float32: 3e-4, np.float64: 1e-9}
@@ -39,9 +39,8 @@ def test_descend_is_its_twin(dtype, shape):
     expected = naive.descend(G.astype(float), Q.astype(float), 0.1, 4, C.astype(float))
     begin, end = n // 3, n
     out = C.copy()
-    scratch = np.empty((2, k * PANEL), dtype)
     part = np.ascontiguousarray(Q[:, begin:end])
-    descend(G, part, dtype(0.1), 4, out, begin, end, *scratch)
+    descend(G, part, dtype(0.1), 4, out, begin, end, make_panel(k, dtype))
     np.testing.assert_array_equal(out[:, :begin], C[:, :begin])
     np.testing.assert_allclose(
         out[:, begin:], expected[:, begin:], rtol=1e-3 if dtype == np.float32 else 1e-9, atol=1e-4

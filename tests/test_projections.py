@@ -377,14 +377,16 @@ def test_a_sample_leads_to_the_threshold():
         for _ in range(5):
             v = rng.standard_normal(m)
             *_, holds, defect = elastic_net_ball.threshold_of_long(
-                v, gamma, 1.0, 1.0, elastic_net_ball.ABSOLUTE, work
+                v, elastic_net_ball.Ball(gamma, 1.0, 1.0, elastic_net_ball.ABSOLUTE), work
             )
             assert defect == 0.0
             led += holds
     assert led >= 17
     flat = np.zeros(m)  # nothing to sample: the bound may not be claimed
     flat[1] = 1e-3
-    *_, holds, _ = elastic_net_ball.threshold_of_long(flat, 1.0, 1.0, 1.0, 0, work)
+    *_, holds, _ = elastic_net_ball.threshold_of_long(
+        flat, elastic_net_ball.Ball(1.0, 1.0, 1.0, 0), work
+    )
     assert not holds
 
 

@@ -12,7 +12,7 @@ from smalto import encode, learn
 from smalto.coders import Lasso
 from smalto.coders.base import Codes
 from smalto.constraints import Constraint, L2Ball
-from smalto.kernels.learning.sums import fit_of_rows
+from smalto.kernels.coding.fit import fit_of_rows
 from smalto.learners import SGD
 from smalto.learning.dictionary.sweep import gradient_step, sweep
 from smalto.learning.memory.code_store import CodeStore

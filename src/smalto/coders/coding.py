@@ -15,7 +15,7 @@ from smalto.coders.base import PADDING, Chunk, Coder, Codes, OwnGram, Solver, st
 from smalto.coders.masked_gram import one_by_one
 from smalto.coders.signals import Signals, blocks
 from smalto.kernels import aligned
-from smalto.kernels.learning.sums import fit_of_rows
+from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
 
 CHUNK = 128  # rows coded as one task, at least; at most ...

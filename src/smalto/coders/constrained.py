@@ -11,14 +11,25 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver, with_room
+from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.coders.growing import GrowingCodes
 from smalto.coders.masked_gram import from_own_units, in_own_units, lazy_gram, whole_gram
 from smalto.coders.per_signal import Setting, as_setting, check_length, of_rows
 from smalto.kernels import aligned
-from smalto.kernels.coding.active_set import make_active_set
-from smalto.kernels.coding.constrained import LEFT, NO_ROOM, constrained_rows
-from smalto.kernels.coding.lars import AT_ERROR, AT_RADIUS, DEPENDENT, lars_rows
-from smalto.kernels.coding.lasso import DEPENDENT_32, elastic_net_of_rows
+from smalto.kernels.coding.active_set import ActiveSet
+from smalto.kernels.coding.arguments import SparseRows
+from smalto.kernels.coding.constrained import NO_ROOM, UNDECIDED, constrained_rows
+from smalto.kernels.coding.fit import elastic_net_of_rows
+from smalto.kernels.coding.lars import (
+    AT_ERROR,
+    AT_RADIUS,
+    ROUNDING_32,
+    ROUNDING_64,
+    Bounds,
+    lars_rows,
+    make_path_scratch,
+)
+from smalto.kernels.coding.lasso import make_search
 
 
 @dataclass(frozen=True)
@@ -153,51 +164,42 @@ def _solver(stop: int, name: str, setting: Setting, G: Array, positive: bool) ->
         return exact.astype(np.float64, copy=False)
 
     def solve(chunk: Chunk) -> Codes:
-        bounds = of_rows(name, setting, chunk.numbers, len(chunk.Q))
-        return _solve_rows(stop, exact, fast, double, chunk, bounds, bool(positive))
+        values = of_rows(name, setting, chunk.numbers, len(chunk.Q))
+        bounds = Bounds(stop, values, chunk.norms, bool(positive))
+        return _solve_rows(exact, fast, double, chunk, bounds)
 
     return solve
 
 
 def _solve_rows(
-    stop: int, exact: Array, fast: Array, double: Callable[[], Array], chunk: Chunk,
-    bounds: Array, positive: bool,
-) -> Codes:  # fmt: skip
-    """Run the kernels over all rows, with more room whenever they ask for it."""
-    lazy, G, fast_G = lazy_gram(chunk.own, exact, fast)
-    Q, norms = _above_rounding(in_own_units(chunk.own, chunk.Q), exact, chunk), chunk.norms
+    exact: Array, fast: Array, double: Callable[[], Array], chunk: Chunk, bounds: Bounds
+) -> Codes:
+    """Run the kernels over all rows; those that the first one leaves go to the homotopy."""
+    own = chunk.own
+    gram = lazy_gram(own, exact, fast)
+    Q = _above_rounding(in_own_units(own, chunk.Q), exact, chunk)
     n, width = Q.shape
-    dtype = Q.dtype
-    room = min(128, width)
-    indptr = np.zeros(n + 1, np.int64)
-    indices = np.empty(n * min(64, width) + room, np.int32)
-    values = np.empty(indices.size, dtype)
-    used, fast_q = np.zeros(width, np.bool_), np.empty(width, np.float32)
-    work, atoms = make_active_set(room)
-    row, left = 0, False  # whether this row is left to the homotopy
-    while row < n:
-        if left:
-            whole = double() if chunk.own is None else whole_gram(chunk.own, row).reshape(-1)
-            end = follow_rows(
-                stop, whole, Q, row, row + 1, bounds, norms, positive, work, atoms, indptr,
-                indices, values,
-            )  # fmt: skip
-            left = full = end == row
-            row = end
-        else:
-            c, fast_c = (aligned.empty(width + room, kind) for kind in (dtype, np.float32))
-            why, row = constrained_rows(
-                lazy, G, fast_G, Q, row, stop, bounds, norms, positive, work, atoms, used, c,
-                fast_c, fast_q, indptr, indices, values, chunk.rounds,
-            )  # fmt: skip
-            left, full = why == LEFT, why == NO_ROOM
-        if full and indptr[row] + room > indices.size:
-            indices, values = with_room((indices, values), int(indptr[row]) + room)
-        elif full:
-            room = min(2 * room, width)
-            work, atoms = make_active_set(room)
-    codes = Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
-    return from_own_units(chunk.own, codes)
+    out = GrowingCodes(n, Q.dtype, min(128, width), width, min(64, width))
+    undecided = -1  # the row that is left to the homotopy
+
+    def run(row: int, room: int) -> int:
+        nonlocal undecided
+        search = make_search(width, room, Q.dtype)
+        while row < n:
+            if row == undecided:
+                G = double() if own is None else whole_gram(own, row).reshape(-1)
+                end = follow_rows(G, Q, row, row + 1, bounds, search.active, out.rows)
+                if end == row:
+                    return row
+                row = end
+            else:
+                why, row = constrained_rows(gram, Q, row, bounds, search, out.rows, chunk.rounds)
+                if why == NO_ROOM:
+                    return int(row)
+                undecided = row if why == UNDECIDED else -1
+        return row
+
+    return from_own_units(own, out.fill(run))
 
 
 def _above_rounding(Q: Array, G: Array, chunk: Chunk) -> Array:
@@ -212,15 +214,10 @@ def _above_rounding(Q: Array, G: Array, chunk: Chunk) -> Array:
 
 
 def follow_rows(
-    stop: int, G: Array, Q: Array, row: int, last: int, bounds: Array, norms: Array,
-    positive: bool, work: Array, atoms: Array, indptr: Array, indices: Array, values: Array,
-) -> int:  # fmt: skip
+    G: Array, Q: Array, row: int, last: int, bounds: Bounds, active: ActiveSet, out: SparseRows
+) -> int:
     """Code the rows from ``row`` to ``last`` by the homotopy; the first one not done."""
-    width = Q.shape[1]
-    tolerance, tiny = (DEPENDENT_32, 1e-6) if Q.dtype == np.float32 else (DEPENDENT, 1e-13)
-    end: int = lars_rows(
-        G, Q.astype(np.float64, copy=False), row, last, width, stop, bounds, norms, positive,
-        tolerance, tiny, work, atoms, np.zeros(width, np.int8), np.empty(width + atoms.size),
-        np.empty(width + atoms.size), np.zeros(width), indptr, indices, values,
-    )  # fmt: skip
-    return end
+    rounding = ROUNDING_32 if Q.dtype == np.float32 else ROUNDING_64
+    scratch = make_path_scratch(active, Q.shape[1])
+    wide = Q.astype(np.float64, copy=False)
+    return int(lars_rows(G, wide, row, last, bounds, rounding, scratch, out))

@@ -18,7 +18,7 @@ from scipy import linalg
 
 from smalto.checks import Array
 from smalto.coders.base import Chunk, Codes
-from smalto.kernels.coding.nonnegative import PANEL, compress, descend
+from smalto.kernels.coding.nonnegative import compress, descend, make_panel
 
 SWEEPS = 12
 WIDEST = 256  # atoms: above this, sweeps over all of them cost more than they save
@@ -54,9 +54,8 @@ def solve_dense(G: Array, H: Array, chunk: Chunk, active_set: ActiveSet) -> Code
     C = np.zeros((width, n), G.dtype)
     if start is not None:
         C += start.as_csr(width).toarray().T
-    q, c = np.empty((2, width * PANEL), G.dtype)
     columns = np.ascontiguousarray(Q.T)
-    descend(G, columns, G.dtype.type(0.0), SWEEPS, C, 0, n, q, c)
+    descend(G, columns, G.dtype.type(0.0), SWEEPS, C, 0, n, make_panel(width, G.dtype))
     chunk.rounds[:] = SWEEPS
     used = G.diagonal() > 0
     is_dense = 2 * np.count_nonzero(C, axis=0) > np.count_nonzero(used)

@@ -11,11 +11,19 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Codes, Residuals, Solver, with_room
-from smalto.kernels.coding.grouped_inner import Penalty, make_small
-from smalto.kernels.coding.grouped_lasso import Forest, make_whole, nested_lasso_rows
-from smalto.kernels.coding.grouped_norms import dual_norms, norms_of_rows
-from smalto.kernels.coding.lasso import elastic_net_of_rows
+from smalto.coders.base import Chunk, Codes, Residuals, Solver
+from smalto.coders.growing import GrowingCodes
+from smalto.kernels.coding.arguments import SparseRows, Tally
+from smalto.kernels.coding.fit import elastic_net_of_rows
+from smalto.kernels.coding.grouped_lasso import grouped_lasso_rows
+from smalto.kernels.coding.grouped_norms import (
+    AtomGroups,
+    Penalty,
+    PerGroup,
+    dual_norms,
+    norms_of_rows,
+)
+from smalto.kernels.coding.grouped_working_set import Forest, GroupedSignals, make_grouped_search
 
 Groups: TypeAlias = tuple[tuple[int, ...], ...]
 Weights: TypeAlias = tuple[float, ...] | None
@@ -50,11 +58,14 @@ class Nested:
         unit = np.unique(own, return_inverse=True)[1].reshape(-1)
         if self.l1 or self.positive:  # atoms can be zero one by one
             unit = np.arange(k)
+        weights = np.ones(p) if self.weights is None else np.array(self.weights)[order]
         return Forest(
-            own, rank, np.where(outer >= 0, number[outer], -1),
-            np.ones(p) if self.weights is None else np.array(self.weights)[order], unit,
-            np.concatenate([[0], np.cumsum(np.bincount(unit))]), np.argsort(unit, kind="stable"),
-        )  # fmt: skip
+            AtomGroups(own, np.where(outer >= 0, number[outer], -1), weights),
+            rank,
+            unit,
+            unit_ptr=np.concatenate([[0], np.cumsum(np.bincount(unit))]),
+            unit_atoms=np.argsort(unit, kind="stable"),
+        )
 
     def check(self, n_atoms: int) -> None:
         """Refuse a dictionary of another number of atoms."""
@@ -77,12 +88,10 @@ class Nested:
     def penalty(self, codes: Any) -> Array:
         """What is added to the error, for each row of codes."""
         self.check(codes.shape[1])
-        codes, forest = sparse.csr_array(codes), self.forest
+        codes, groups = sparse.csr_array(codes), self.forest.groups
         norms, rest = np.empty((2, codes.shape[0]))
-        norms_of_rows(
-            codes.indptr, codes.indices, codes.data, forest.own, forest.parent, forest.weight,
-            np.empty(len(forest.parent)), norms,
-        )  # fmt: skip
+        rows = SparseRows(codes.indptr, codes.indices, codes.data)
+        norms_of_rows(rows, groups, np.empty(len(groups.parent)), norms)
         elastic_net_of_rows(codes.indptr, codes.data, self.l1, self.ridge, rest)
         return np.asarray(self.lam * norms + rest)
 
@@ -91,16 +100,14 @@ class Nested:
 
         With a ridge that is the problem over the atoms (D, √ridge I) and the signals (x, 0).
         """
-        codes, ridge, forest = left.codes, self.ridge, self.forest
+        codes, ridge, groups = left.codes, self.ridge, self.forest.groups
         penalty = self.penalty(codes)
         sizes = np.asarray(codes.multiply(codes).sum(axis=1)).ravel()
         C = left.C - ridge * codes.toarray() if ridge else left.C
-        k, p = len(forest.own), len(forest.parent)
-        levels = np.empty(len(C))
-        dual_norms(
-            np.ascontiguousarray(C), forest.own, forest.parent, forest.weight, *self._penalty(),
-            np.zeros(p, np.bool_), np.empty(k), *np.empty((2, p)), levels,
-        )  # fmt: skip
+        k, p = len(groups.innermost), len(groups.parent)
+        levels, skip = np.empty(len(C)), np.zeros(p, np.bool_)
+        C, scratch = np.ascontiguousarray(C), PerGroup(*np.empty((2, p)))
+        dual_norms(C, np.empty(k), groups, skip, self._penalty(), scratch, levels)
         scale = 1.0 / levels
         # The dual value of θ = scale · r is ⟨x, θ⟩ − ½‖θ‖², and ⟨x, r⟩ = ‖r‖² + ⟨αD, r⟩: taken
         # from ½‖r‖² + ψ(α) it leaves this, where nothing large cancels.
@@ -206,34 +213,24 @@ def _inner_first(parent: Array) -> Array:
 
 
 def _solve_rows(G: Array, chunk: Chunk, forest: Forest, penalty: Penalty) -> Codes:
-    """Run the kernel over all rows, with more room whenever it asks for it."""
+    """Run the kernel over all rows."""
     n, width = chunk.Q.shape
-    k, dtype = len(forest.own), chunk.Q.dtype
-    first = (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, dtype))
+    k, dtype = len(forest.unit), chunk.Q.dtype
+    first = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, dtype))
     if chunk.start is not None:
-        first = (*chunk.start[:2], chunk.start.values.astype(dtype, copy=False))
-    room = min(128, k)
-    indptr = np.zeros(n + 1, np.int64)
-    indices = np.empty(n * min(64, k) + room, np.int32)
-    values = np.empty(indices.size, dtype)
-    short = np.zeros(1, np.int64)
-    row = 0
-    while True:
-        whole = make_whole(forest, room)
-        small = make_small(room, len(forest.parent), dtype)
-        buffer = np.empty(width + room, dtype)
-        row = nested_lasso_rows(
-            G, chunk.Q, chunk.norms, row, forest, penalty, chunk.start is not None, first, whole,
-            small, buffer, indptr, indices, values, short, chunk.rounds,
-        )  # fmt: skip
-        if row == n:
-            if short[0]:
-                _warn_short(int(short[0]), n)
-            return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
-        if indptr[row] + room > indices.size:
-            indices, values = with_room((indices, values), int(indptr[row]) + room)
-        else:
-            room = min(2 * room, k)
+        first = SparseRows(*chunk.start[:2], chunk.start.values.astype(dtype, copy=False))
+    signals = GroupedSignals(chunk.Q, chunk.norms, first)
+    tally = Tally(chunk.rounds, np.zeros(1, np.int64))
+    out = GrowingCodes(n, dtype, min(128, k), k, min(64, k))
+
+    def run(row: int, room: int) -> int:
+        search = make_grouped_search(forest, width, room, dtype)
+        return int(grouped_lasso_rows(G, signals, row, forest, penalty, search, out.rows, tally))
+
+    codes = out.fill(run)
+    if tally.stuck[0]:
+        _warn_short(int(tally.stuck[0]), n)
+    return codes
 
 
 def _warn_short(count: int, rows: int) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver, with_room
+from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.coders.growing import GrowingCodes
 from smalto.coders.joint_omp import JointOMP, all_together
 from smalto.kernels import aligned
-from smalto.kernels.coding.active_set import LANES
-from smalto.kernels.coding.joint_lasso import joint_lasso_groups
-from smalto.kernels.coding.joint_newton import SPARE
-from smalto.kernels.coding.joint_tables import padded, sum_of_norms
+from smalto.kernels.coding.arguments import Gram, Tally
+from smalto.kernels.coding.joint_lasso import Penalty, joint_lasso_groups, make_joint_search
+from smalto.kernels.coding.joint_tables import SignalGroups, sum_of_norms
 
 _GAP = {4: 1e-6, 8: 1e-10}  # relative, by the size of a number
 
@@ -131,47 +131,25 @@ def _shared(values: Array, groups: Array) -> Array:
 
 
 def _solve_groups(exact: Array, fast: Array, chunk: Chunk, lam: float, by_size: bool) -> Codes:
-    """Run the kernel over all groups, with more room whenever it asks for it."""
-    Q, groups = chunk.Q, all_together(chunk)
-    n, width = Q.shape
-    dtype = Q.dtype
-    most = int(np.diff(groups).max(initial=0))
-    size = padded(most)
-    two_stages = fast.dtype != exact.dtype
-    fast_q = np.empty(most * width if two_stages else 0, np.float32)
-    score, fast_score = np.empty(width, dtype), np.empty(width, np.float32)
-    used = np.zeros(width, np.bool_)
-    indptr = np.zeros(n + 1, np.int64)
+    """Run the kernel over all groups."""
+    groups = all_together(chunk)
+    n, width = chunk.Q.shape
+    dtype, most = chunk.Q.dtype, int(np.diff(groups).max(initial=0))
+    gram = Gram(exact, fast, None)
+    signals = SignalGroups(chunk.Q, chunk.norms, groups)
+    penalty = Penalty(lam, by_size, _GAP[dtype.itemsize])
+    tally = Tally(chunk.rounds, np.zeros(1, np.int64))
     room = min(128, width)
-    indices = np.empty(n * room, np.int32)
-    values = np.empty(indices.size, dtype)
-    stuck = np.zeros(1, np.int64)
-    group = 0
-    while True:
-        rows = room + SPARE
-        square = rows * (-(-rows // LANES) * LANES)
-        tables = np.zeros((5, rows * size))
-        gram, matrix, schur = np.zeros((3, square))
-        a = np.empty(rows * size, dtype)
-        fast_a = np.empty(rows * size, np.float32) if two_stages else a
-        atoms, order = np.zeros((2, rows), np.int64)
-        norms, small = np.zeros(rows), np.zeros(3 * rows)
-        codes, left, given, move, other = tables
-        group = joint_lasso_groups(
-            exact, fast, Q, groups, group, chunk.norms, lam, by_size, _GAP[dtype.itemsize], fast_q,
-            score, fast_score, a, fast_a, gram, atoms, used, codes, left, given, norms, matrix,
-            schur, move, other, small, order, indptr, indices, values, stuck, chunk.rounds,
-        )  # fmt: skip
-        if group == len(groups) - 1:
-            if stuck[0]:
-                _warn_stuck(int(stuck[0]), group)
-            return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
-        first, last = groups[group], groups[group + 1]
-        needed = indptr[first] + (last - first) * room
-        if needed > indices.size:
-            indices, values = with_room((indices, values), int(needed))
-        else:
-            room = min(2 * room, width)
+    out = GrowingCodes(n, dtype, room, width, room)
+
+    def run(group: int, room: int) -> int:
+        search = make_joint_search(width, most, room, dtype)
+        return int(joint_lasso_groups(gram, signals, group, penalty, search, out.rows, tally))
+
+    codes = out.fill(run, groups)
+    if tally.stuck[0]:
+        _warn_stuck(int(tally.stuck[0]), len(groups) - 1)
+    return codes
 
 
 def _warn_stuck(count: int, groups: int) -> None:

@@ -9,11 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from smalto.checks import Array, Rows, check_integer, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Solver, check_squares, with_room
-from smalto.kernels.coding.active_set import make_active_set
-from smalto.kernels.coding.joint_omp import joint_omp_groups
-from smalto.kernels.coding.joint_tables import padded
-from smalto.kernels.coding.lasso import DEPENDENT_32, DEPENDENT_64
+from smalto.coders.base import Chunk, Coder, Codes, Solver, check_squares
+from smalto.coders.growing import GrowingCodes
+from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
+from smalto.kernels.coding.joint_omp import (
+    Dictionary,
+    Targets,
+    joint_omp_groups,
+    make_joint_pursuit,
+)
+from smalto.kernels.coding.joint_tables import SignalGroups
 
 
 @dataclass(frozen=True)
@@ -79,45 +84,17 @@ class JointOMP(Coder):
 
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
-        limit = len(G) if self.max_nonzeros is None else int(self.max_nonzeros)
+        most = len(G) if self.max_nonzeros is None else int(self.max_nonzeros)
         eps = 0.0 if self.eps is None else float(self.eps)
-        look_ahead = bool(self.look_ahead)
+        targets = Targets(most, eps, bool(self.look_ahead))
         tolerance = DEPENDENT_32 if G.dtype == np.float32 else DEPENDENT_64
         norms = np.diagonal(G)
-        own = np.where(norms > 0, norms, np.inf).astype(G.dtype)
-        least = (tolerance * own).astype(G.dtype)
-        flat = G.reshape(-1)
+        norms = np.where(norms > 0, norms, np.inf).astype(G.dtype)
+        least = (tolerance * norms).astype(G.dtype)
+        dictionary = Dictionary(G.reshape(-1), norms, least, tolerance)
 
         def solve(chunk: Chunk) -> Codes:
-            """Run the kernel over all groups, with more room whenever it asks for it."""
-            check_squares(chunk)
-            Q, groups = chunk.Q, all_together(chunk)
-            n, width = Q.shape
-            most = int(np.diff(groups).max(initial=0))
-            room = min(32, max(limit, 1), width)
-            indptr = np.zeros(n + 1, np.int64)
-            indices = np.empty(n * room, np.int32)
-            values = np.empty(indices.size, Q.dtype)
-            c = np.empty(most * width, Q.dtype)
-            left, score = np.empty((2, width), Q.dtype)
-            group = 0
-            while True:
-                work, atoms = make_active_set(room)
-                y, by = np.empty(room * padded(most)), np.empty(most + room, Q.dtype)
-                order = np.empty(room, np.int64)
-                group = joint_omp_groups(
-                    flat, Q, groups, group, chunk.norms, limit, eps, look_ahead, own, least, work,
-                    atoms, c, left, score, y, by, order, tolerance, indptr, indices, values,
-                    chunk.rounds,
-                )  # fmt: skip
-                if group == len(groups) - 1:
-                    return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
-                first, last = groups[group], groups[group + 1]
-                needed = indptr[first] + (last - first) * room
-                if needed > indices.size:
-                    indices, values = with_room((indices, values), int(needed))
-                else:
-                    room = min(2 * room, width)
+            return _solve_groups(dictionary, targets, chunk)
 
         return solve
 
@@ -135,3 +112,21 @@ def all_together(chunk: Chunk) -> Array:
     if chunk.groups is not None:
         return chunk.groups
     return np.array([0, len(chunk.Q)], np.int64)
+
+
+def _solve_groups(dictionary: Dictionary, targets: Targets, chunk: Chunk) -> Codes:
+    """Run the kernel over all groups."""
+    check_squares(chunk)
+    groups = all_together(chunk)
+    n, width = chunk.Q.shape
+    dtype, largest = chunk.Q.dtype, int(np.diff(groups).max(initial=0))
+    signals = SignalGroups(chunk.Q, chunk.norms, groups)
+    room = min(32, max(targets.most, 1), width)
+    out = GrowingCodes(n, dtype, room, width, room)
+
+    def run(group: int, room: int) -> int:
+        pursuit = make_joint_pursuit(width, largest, room, dtype)
+        rounds = chunk.rounds
+        return int(joint_omp_groups(dictionary, signals, group, targets, pursuit, out.rows, rounds))
+
+    return out.fill(run, groups)

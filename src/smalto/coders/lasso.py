@@ -10,8 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver, with_room
+from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
 from smalto.coders.dense_nonnegative import inverse, solve_dense
+from smalto.coders.growing import GrowingCodes
 from smalto.coders.lasso_paths import lam_for_nonzeros
 from smalto.coders.masked_gram import (
     from_own_units,
@@ -21,8 +22,9 @@ from smalto.coders.masked_gram import (
     with_weights,
 )
 from smalto.kernels import aligned
-from smalto.kernels.coding.active_set import make_active_set
-from smalto.kernels.coding.lasso import elastic_net_of_rows, lasso_rows
+from smalto.kernels.coding.arguments import SparseRows, Tally
+from smalto.kernels.coding.fit import elastic_net_of_rows
+from smalto.kernels.coding.lasso import Penalty, lasso_rows, make_search
 
 _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
@@ -261,34 +263,21 @@ def warn_short(count: int, rows: int) -> None:
 def _solve_rows(
     exact: Array, fast: Array, chunk: Chunk, lam: float, ridge: float, positive: bool
 ) -> Codes:
-    """Run the kernel over all rows, with more room whenever it asks for it."""
-    lazy, G, fast_G = lazy_gram(chunk.own, exact, fast, ridge)
+    """Run the kernel over all rows."""
+    gram = lazy_gram(chunk.own, exact, fast, ridge)
     Q = in_own_units(chunk.own, chunk.Q)
     start = start_in_own_units(chunk.own, chunk.start) or _NO_START
+    first = SparseRows(start.indptr, start.indices, start.values.astype(Q.dtype, copy=False))
     n, width = Q.shape
-    dtype = Q.dtype
-    room = min(128, width)
-    indptr = np.zeros(n + 1, np.int64)
-    indices = np.empty(n * min(64, width) + room, np.int32)
-    values = np.empty(indices.size, dtype)
-    used, fast_q = np.zeros(width, np.bool_), np.empty(width, np.float32)
-    first = (start.indptr, start.indices, start.values.astype(dtype, copy=False))
-    warm = len(start.indptr) > 1
-    stuck = np.zeros(1, np.int64)
-    row = 0
-    while True:
-        work, atoms = make_active_set(room)
-        c, fast_c = (aligned.empty(width + room, kind) for kind in (dtype, np.float32))
-        row = lasso_rows(
-            lazy, G, fast_G, Q, row, lam, positive, warm, first, work, atoms, used, c, fast_c,
-            fast_q, indptr, indices, values, stuck, chunk.rounds,
-        )  # fmt: skip
-        if row == n:
-            if stuck[0]:
-                warn_short(int(stuck[0]), n)
-            codes = Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
-            return from_own_units(chunk.own, codes)
-        if indptr[row] + room > indices.size:
-            indices, values = with_room((indices, values), int(indptr[row]) + room)
-        else:
-            room = min(2 * room, width)
+    tally = Tally(chunk.rounds, np.zeros(1, np.int64))
+    out = GrowingCodes(n, Q.dtype, min(128, width), width, min(64, width))
+
+    def run(row: int, room: int) -> int:
+        search = make_search(width, room, Q.dtype)
+        penalty = Penalty(lam, positive)
+        return int(lasso_rows(gram, Q, row, penalty, first, search, out.rows, tally))
+
+    codes = out.fill(run)
+    if tally.stuck[0]:
+        warn_short(int(tally.stuck[0]), n)
+    return from_own_units(chunk.own, codes)

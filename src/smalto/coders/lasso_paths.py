@@ -11,7 +11,15 @@ from scipy import sparse
 from smalto.checks import Array, Rows, as_dictionary, check_finite, check_number
 from smalto.coders.base import PADDING
 from smalto.kernels.coding.active_set import make_active_set
-from smalto.kernels.coding.lars import DONE, MANY_STEPS, lars_path
+from smalto.kernels.coding.arguments import SparseRows
+from smalto.kernels.coding.lars import (
+    DONE,
+    MANY_STEPS,
+    ROUNDING_64,
+    PathProblem,
+    lars_path,
+    make_path_scratch,
+)
 from smalto.threads import run_tasks
 
 CALIBRATION_ROWS = 512  # signals whose paths decide lam for a wanted number of nonzeros
@@ -181,18 +189,17 @@ def _follow(
     """Run the kernel, again with more room whenever it asks for it."""
     width = len(q)
     room, steps = min(64, k), 256
-    zeros = np.zeros(width)
+    problem = PathProblem(G, q, 0, k, positive, ROUNDING_64)
     while True:
-        kinks, indptr = np.empty(steps), np.zeros(steps + 1, np.int64)
-        indices, values = np.empty(steps * room, np.int32), np.empty(steps * room)
-        state = np.zeros(width, np.int8)
-        c, change = np.empty(width + room), np.empty(width + room)
-        why, count = lars_path(
-            G, q, k, lam_end, positive, max_nonzeros, *make_active_set(room), state, c, change, zeros, kinks, indptr, indices, values,
-        )  # fmt: skip
+        kinks = np.empty(steps)
+        out = SparseRows(
+            np.zeros(steps + 1, np.int64), np.empty(steps * room, np.int32), np.empty(steps * room)
+        )
+        scratch = make_path_scratch(make_active_set(room), width)
+        why, count = lars_path(problem, lam_end, max_nonzeros, scratch, kinks, out)
         if why == DONE:
-            end = indptr[count]
-            return kinks[:count], indptr[: count + 1], indices[:end], values[:end]
+            end = out.indptr[count]
+            return kinks[:count], out.indptr[: count + 1], out.indices[:end], out.values[:end]
         if why == MANY_STEPS:
             message = f"the path did not end within {count} kinks: are atoms nearly dependent?"
             raise ArithmeticError(message)

@@ -9,39 +9,50 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.base import Chunk, Codes, OwnGram, Solver, stack
 from smalto.kernels import aligned
+from smalto.kernels.coding.arguments import Gram
+from smalto.kernels.coding.masked_gram import LazyGram
 
 
-def lazy_gram(
-    own: OwnGram | None, exact: Array, fast: Array, ridge: float = 0.0
-) -> tuple[Any, Array, Array]:
-    """What kernels take: (lazy, G, fast G), all flat; shared ones where no signal has its own.
+def lazy_gram(own: OwnGram | None, exact: Array, fast: Array, ridge: float = 0.0) -> Gram:
+    """The Gram matrix for kernels: the one that all signals share, or one for each of them.
 
-    ``exact`` and ``fast`` are the Gram matrix that signals share, with the ridge on its
-    diagonal, and its float32 copy (the same array where it is float32).
+    ``exact`` and ``fast`` are the shared one, flat, with the ridge on its diagonal, and its float32
+    copy (the same array where it is float32).
     """
     if own is None:
-        return None, exact, fast
+        return Gram(exact, fast, None)
     m, width = own.features.shape
     n = len(own.missing if own.missing is not None else _weights(own))
     missing = np.zeros((n, m), np.bool_) if own.missing is None else own.missing
     inverse = np.empty((0, width), exact.dtype)
     if own.weights is not None:
         inverse = np.ascontiguousarray(1.0 / own.weights, exact.dtype)
-    lazy = (
-        exact, own.features.reshape(-1), missing, inverse, np.empty((2, m), np.int64),
-        np.zeros(3, np.int64), np.zeros(width, np.bool_), float(ridge),
-    )  # fmt: skip
+    lazy = LazyGram(
+        shared=exact,
+        features=own.features.reshape(-1),
+        missing=missing,
+        inverse=inverse,
+        listed=np.empty((2, m), np.int64),
+        counts=np.zeros(3, np.int64),
+        made=np.zeros(width, np.bool_),
+        ridge=float(ridge),
+    )
     G = aligned.empty(exact.size, exact.dtype)
-    return lazy, G, G if fast is exact else aligned.empty(fast.size, fast.dtype)
+    return Gram(G, G if fast is exact else aligned.empty(fast.size, fast.dtype), lazy)
 
 
-def in_float32(lazy: Any, shared: Array) -> Any:
-    """The same in float32, of the same signal; ``shared`` is the Gram matrix in float32."""
-    if lazy is None or lazy[0].dtype == np.float32:
-        return lazy
-    _, features, missing, inverse, listed, counts, made, ridge = lazy
-    features, inverse = features.astype(np.float32), inverse.astype(np.float32)
-    return shared, features, missing, inverse, listed, counts, made.copy(), ridge
+def with_fast_rows(gram: Gram, fast: Array) -> Gram:
+    """The same, for kernels that fill the float32 copy by itself; ``fast`` is the shared one."""
+    lazy = gram.lazy
+    if lazy is None or gram.fast is gram.exact:
+        return gram._replace(fast_lazy=lazy)
+    fast_lazy = lazy._replace(
+        shared=fast,
+        features=lazy.features.astype(np.float32),
+        inverse=lazy.inverse.astype(np.float32),
+        made=lazy.made.copy(),
+    )
+    return gram._replace(fast_lazy=fast_lazy)
 
 
 def with_weights(chunk: Chunk, weights: Array) -> Chunk:

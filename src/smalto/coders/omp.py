@@ -10,12 +10,13 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Solver, check_squares, with_room
-from smalto.coders.masked_gram import in_float32, lazy_gram
+from smalto.coders.base import Chunk, Coder, Codes, Solver, check_squares
+from smalto.coders.growing import GrowingCodes
+from smalto.coders.masked_gram import lazy_gram, with_fast_rows
 from smalto.coders.per_signal import as_setting, check_length, of_rows
 from smalto.kernels import aligned
-from smalto.kernels.coding.active_set import make_active_set
-from smalto.kernels.coding.omp import make_state, omp_rows
+from smalto.kernels.coding.omp import Targets, make_pursuit, omp_rows
+from smalto.kernels.coding.omp_choice import Rules
 
 
 @dataclass(frozen=True)
@@ -177,38 +178,22 @@ class _Greedy:
     def __init__(self, G: Array, positive: bool, look_ahead: bool) -> None:
         self.G = G.reshape(-1)
         self.fast = self.G if G.dtype == np.float32 else aligned.copy(self.G, np.float32)
-        self.positive, self.look_ahead = positive, look_ahead
+        self.rules = Rules(positive, look_ahead)
         self.norms = np.ascontiguousarray(np.diagonal(G))
 
     def solve(self, chunk: Chunk, limits: Array, eps: Array, gain: float) -> Codes:
-        """Run the kernel over all rows, with more room whenever it asks for it."""
+        """Run the kernel over all rows."""
         check_squares(chunk)
-        lazy, G, fast_G = lazy_gram(chunk.own, self.G, self.fast)
+        gram = with_fast_rows(lazy_gram(chunk.own, self.G, self.fast), self.fast)
         Q = chunk.Q
         n, width = Q.shape
-        dtype = Q.dtype
-        most = min(int(limits.max(initial=0)), width)
-        room = min(32, max(most, 1))
-        indptr = np.zeros(n + 1, np.int64)
-        indices = np.empty(n * min(64, room) + room, np.int32)
-        values = np.empty(indices.size, dtype)
-        used, own = np.zeros(width, np.bool_), self.norms.copy()
-        fast_lazy, fast_own = in_float32(lazy, self.fast), own.astype(np.float32)
-        fast_q = np.empty(width, np.float32)
-        row = 0
-        while True:
-            work, atoms = make_active_set(room)
-            fast_state = state = make_state(room, width, dtype)
-            if fast_G is not G:
-                fast_state = make_state(room, width, fast_q.dtype)
-            row = omp_rows(
-                lazy, G, fast_lazy, fast_G, Q, row, chunk.norms, limits, eps, gain, self.positive,
-                self.look_ahead, own, work, atoms, used, state, fast_own, fast_state, fast_q,
-                indptr, indices, values, chunk.rounds,
-            )  # fmt: skip
-            if row == n:
-                return Codes(indptr, indices[: indptr[n]], values[: indptr[n]])
-            if indptr[row] + room > indices.size:
-                indices, values = with_room((indices, values), int(indptr[row]) + room)
-            else:
-                room = min(2 * room, width)
+        targets = Targets(chunk.norms, limits, eps, gain)
+        room = min(32, max(min(int(limits.max(initial=0)), width), 1))
+        out = GrowingCodes(n, Q.dtype, room, width, room)
+
+        def run(row: int, room: int) -> int:
+            pursuit = make_pursuit(self.norms, room)
+            rules, rounds = self.rules, chunk.rounds
+            return int(omp_rows(gram, Q, row, targets, rules, pursuit, out.rows, rounds))
+
+        return out.fill(run)

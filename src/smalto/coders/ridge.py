@@ -10,7 +10,7 @@ from scipy import linalg, sparse
 
 from smalto.checks import Array, check_number
 from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
-from smalto.kernels.coding.lasso import elastic_net_of_rows
+from smalto.kernels.coding.fit import elastic_net_of_rows
 
 
 @dataclass(frozen=True)

@@ -51,12 +51,10 @@ class ElasticNetBall(Constraint):
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
         """Update a block of atoms, in place; return the change of the objective."""
-        atom = np.empty(D.shape[1], D.dtype)
+        block = block_sweep.make_block(D, R, A, first, smallest)
         work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
         gamma, positive = decided(self.gamma), bool(self.positive)
-        return float(
-            block_sweep.sweep_elastic_net(D, R, A, first, smallest, atom, gamma, positive, work)
-        )
+        return float(block_sweep.sweep_elastic_net(block, gamma, positive, work))
 
     def divided(self, rest: Array) -> tuple[float, ElasticNetBall]:
         """Return r and the ball with gamma / r: r times it is ``‖d‖₂² + gamma ‖d‖₁ ≤ r²``."""

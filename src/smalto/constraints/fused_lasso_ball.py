@@ -55,10 +55,10 @@ class FusedLassoBall(Constraint):
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
         """Update a block of atoms, in place; return the change of the objective."""
-        atom = np.empty(D.shape[1], D.dtype)
+        block = block_sweep.make_block(D, R, A, first, smallest)
         work = np.empty((fused_lasso_ball.WORK_ROWS, D.shape[1] + 1))
         settings = decided(self.gamma1), float(self.gamma2), bool(self.positive)
-        return float(block_sweep.sweep_fused_lasso(D, R, A, first, smallest, atom, *settings, work))
+        return float(block_sweep.sweep_fused_lasso(block, *settings, work))
 
     def begun(self, D: Array) -> Self:
         """Return this set with a first gamma1, if a density is wanted."""

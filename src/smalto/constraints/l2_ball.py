@@ -30,8 +30,8 @@ class L2Ball(Constraint):
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
         """Update a block of atoms, in place; return the change of the objective."""
-        atom = np.empty(D.shape[1], D.dtype)
-        return float(block_sweep.sweep_l2(D, R, A, first, smallest, atom, bool(self.positive)))
+        block = block_sweep.make_block(D, R, A, first, smallest)
+        return float(block_sweep.sweep_l2(block, bool(self.positive)))
 
     def divided(self, rest: Array) -> tuple[float, L2Ball]:
         """Return the radius that is left, and this ball."""

@@ -29,9 +29,9 @@ class Simplex(Constraint):
 
     def sweep_block(self, D: Array, R: Array, A: Array, first: int, smallest: float) -> float:
         """Update a block of atoms, in place; return the change of the objective."""
-        atom = np.empty(D.shape[1], D.dtype)
+        block = block_sweep.make_block(D, R, A, first, smallest)
         work = np.empty(elastic_net_ball.work_size(D.shape[1]), D.dtype)
-        return float(block_sweep.sweep_simplex(D, R, A, first, smallest, atom, work))
+        return float(block_sweep.sweep_simplex(block, work))
 
     def divided(self, rest: Array) -> tuple[float, Simplex]:
         """Return the sum that is left, and this simplex."""

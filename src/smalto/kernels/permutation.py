@@ -17,10 +17,10 @@ def _mix(x):
 
 @kernel
 def permute(begin, n, half, keys, out):
-    """Write where the permutation sends the places from ``begin`` on.
+    """Write where the permutation sends ``begin``, ``begin + 1``, ...
 
     A Feistel network on 2·half bits with one round per key permutes 0 ... 4^half − 1; a place
-    that lands at n or beyond is sent on until it lands below (4^half < 4n, so soon).
+    that lands at n or beyond is sent on until it lands below n (soon, as 4^half < 4n).
     """
     shift = np.uint64(half)
     low = (np.uint64(1) << shift) - np.uint64(1)

@@ -1,14 +1,14 @@
 """Vectors of 64 bytes inside Numba kernels.
 
-The loops of sparse coding are short (a dozen active atoms): left to the compiler they run
-one number at a time, because it cannot prove that two arrays do not overlap nor that a
-length fills a register. These few operations say it outright. A vector holds 16 float32 or
-8 float64 numbers; on a machine with narrower registers LLVM splits it. Offsets count
-elements of a one-dimensional array, nothing checks bounds, and rounding does not depend on
-what the compiler decides: the same bits come out of every build for a machine.
+The loops of sparse coding are short (a dozen active atoms). The compiler would run them one
+number at a time, because it cannot prove that two arrays do not overlap or that a length fills a
+register. The operations below are vectors by construction. A vector holds 16 float32 or 8 float64
+numbers; on a machine with narrower registers LLVM splits it. Offsets count elements of a
+one-dimensional array, bounds are not checked, and rounding does not depend on choices of the
+compiler: every build for a machine gives the same bits.
 
-With ``NUMBA_DISABLE_JIT=1`` the same names work on NumPy slices, which is also the
-shortest statement of what each one means.
+With ``NUMBA_DISABLE_JIT=1`` the same names work on NumPy slices; those definitions, at the end, are
+also the shortest statement of what each one means.
 """
 
 from __future__ import annotations
@@ -32,9 +32,24 @@ from numba.extending import (
 WIDTH = 64  # bytes in a vector
 
 __all__ = [
-    "above", "fma", "fnma", "hmax", "hsum", "label", "labelled", "lanes", "load", "lowest_bit", "ratio",
-    "splat", "store", "vabs", "vmax", "zero",
-]  # fmt: skip
+    "WIDTH",
+    "above",
+    "fma",
+    "fnma",
+    "hmax",
+    "hsum",
+    "label",
+    "labelled",
+    "lanes",
+    "load",
+    "lowest_bit",
+    "ratio",
+    "splat",
+    "store",
+    "vabs",
+    "vmax",
+    "zero",
+]
 
 
 class Vector(types.Type):  # type: ignore[misc]
@@ -47,7 +62,7 @@ class Vector(types.Type):  # type: ignore[misc]
 
     @property
     def suffix(self) -> str:
-        """The ending of LLVM's overloaded intrinsics for this type."""
+        """The suffix of LLVM's overloaded intrinsics for this type."""
         return f"v{self.lanes}f{self.dtype.bitwidth}"
 
 
@@ -167,7 +182,7 @@ def vmax(typingctx, x, y):
 
 @intrinsic
 def ratio(typingctx, x, y):
-    """``x / y``, lane by lane, to a few units in the last place: for comparisons."""
+    """``x / y``, lane by lane, accurate to a few units in the last place: for comparisons."""
 
     def codegen(context, builder, signature, args):
         return builder.fdiv(*args, flags=("arcp", "afn", "contract"))
@@ -205,7 +220,7 @@ def _integers(vector: Vector) -> Any:
 
 @intrinsic
 def labelled(typingctx, x, number, mask):
-    """``x`` with ``number`` in those of its last bits that are set in ``mask``."""
+    """``x`` with those of its last bits that are set in ``mask`` replaced by ``number``."""
 
     def codegen(context, builder, signature, args):
         kind = _integers(x)
@@ -254,7 +269,7 @@ def lowest_bit(typingctx, bits):
 
 
 def lanes(array: Any) -> int:
-    """How many numbers of the array's dtype fill a vector."""
+    """The number of lanes of a vector of the array's dtype."""
     return WIDTH // int(array.itemsize)
 
 

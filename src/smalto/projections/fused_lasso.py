@@ -74,10 +74,11 @@ def project_fused_lasso_ball(
     def solve(rows: Array, out: Array) -> bool:
         if bound == 0.0:
             return write_zeros(rows, out)
-        work, path_work = workspaces(rows.shape[1], direction)
         if direction is None:
+            work = ball_work(rows.shape[1])
             return bool(fused_lasso_ball.project_rows(rows, out, *weights, work))
-        return bool(paths.project_rows_by_path(rows, out, *weights, direction, work, *path_work))
+        constraint, scratch = paths.ConstraintSet(*weights), path_work(rows.shape[1])
+        return bool(paths.project_rows_by_path(rows, out, constraint, direction, scratch))
 
     return solve_rows("v", v, solve, n_threads)
 
@@ -92,12 +93,12 @@ def direction_of(method: str) -> int | None:
     return DIRECTIONS[method]
 
 
-def workspaces(m: int, direction: int | None) -> tuple[Array, tuple[Array, ...]]:
-    """Workspaces of the fused-lasso kernels for signals of length m."""
-    work = np.empty((fused_lasso_ball.WORK_ROWS, m + 1))
-    if direction is None:
-        return work, ()
-    return work, (
-        np.empty((paths.FLOAT_ROWS, m + 1)),
-        np.empty((paths.INT_ROWS, m + 1), np.int64),
-    )
+def ball_work(m: int) -> Array:
+    """Return scratch for the fused-lasso kernels and signals of length m."""
+    return np.empty((fused_lasso_ball.WORK_ROWS, m + 1))
+
+
+def path_work(m: int) -> paths.PathWork:
+    """Return scratch for the kernels that follow the whole path, for signals of length m."""
+    floats, ints = np.empty((paths.FLOAT_ROWS, m + 1)), np.empty((paths.INT_ROWS, m + 1), np.int64)
+    return paths.PathWork(ball_work(m), floats, ints)

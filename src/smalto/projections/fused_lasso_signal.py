@@ -12,7 +12,7 @@ from smalto.checks import Array, check_finite
 from smalto.kernels.projecting import fused_lasso_ball
 from smalto.kernels.projecting import fused_lasso_path as paths
 from smalto.projections.by_rows import as_matrix, nonnegative, solve_rows
-from smalto.projections.fused_lasso import DIRECTIONS, Method, direction_of, workspaces
+from smalto.projections.fused_lasso import DIRECTIONS, Method, ball_work, direction_of, path_work
 
 
 def fused_lasso_signal(
@@ -54,10 +54,11 @@ def fused_lasso_signal(
     direction = direction_of(method)
 
     def solve(rows: Array, out: Array) -> bool:
-        work, path_work = workspaces(rows.shape[1], direction)
         if direction is None:
+            work = ball_work(rows.shape[1])
             return bool(fused_lasso_ball.signal_rows(rows, out, *weights, work))
-        return bool(paths.signal_rows_by_path(rows, out, *weights, direction, work, *path_work))
+        scratch = path_work(rows.shape[1])
+        return bool(paths.signal_rows_by_path(rows, out, *weights, direction, scratch))
 
     return solve_rows("b", b, solve, n_threads)
 
@@ -145,8 +146,7 @@ def fused_lasso_path(
         message = f"b must be a vector (m,), got shape {np.shape(b)}"
         raise ValueError(message)
     direction = DIRECTIONS.get(method, paths.EITHER)
-    work, path_work = workspaces(signal.shape[1], direction)
     vanishes = np.empty(signal.shape[1] - 1)
-    if not paths.path(signal[0], direction, vanishes, work, *path_work):
+    if not paths.path(signal[0], direction, vanishes, path_work(signal.shape[1])):
         check_finite("b", signal[0])
     return FusedLassoPath(signal[0].copy(), vanishes)

@@ -1,19 +1,21 @@
 """The active set shared by all greedy and homotopy coders, with its Cholesky factor.
 
-For the atoms S of an active set with Gram matrix ``G_SS = L Lᵀ`` what is kept is the rows of
-``L⁻¹``, not ``L``: with it a solution needs no triangular solve, only dot products and sums
-of rows that fill vectors. For a right-hand side b (one entry per active atom) the set also
-keeps ``y = L⁻¹ b`` and the solution ``target = L⁻ᵀ y = G_SS⁻¹ b``:
+For the active atoms S with Gram matrix ``G_SS = L Lᵀ``, the rows of ``L⁻¹`` are kept instead of
+``L``: a solution then needs no triangular solve, only dot products and sums of rows, which fill
+vectors. For a right-hand side b with one entry per active atom, ``y = L⁻¹ b`` and the solution
+``target = L⁻ᵀ y = G_SS⁻¹ b`` are kept as well:
 
 - an atom that joins adds a row to ``L⁻¹``, an entry to y, and that row times that entry to
   the target;
-- an atom that leaves is rotated into the last row, which is then taken off all three.
+- an atom that leaves is rotated into the last row, which is then removed from all three.
 
-Both cost O(s²). All of it is in float64 whatever the dtype of the data: at s ≈ 10–50 it is
+Both cost O(s²). Everything is in float64, whatever the dtype of the data: for s ≈ 10–50 this is
 cheap, and float32 signals with correlated atoms need it.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,36 +25,43 @@ from smalto.kernels.simd import fma, hmax, hsum, lanes, load, splat, store, vabs
 
 LANES = 8  # float64 numbers in a vector
 
-# An active set is two arrays, `atoms` (which ones, in the order in which they joined) and
-# `work`. The latter is cut into vectors as long as `atoms`; these come first, in this order,
-# and the rows of L⁻¹ follow. (Tuples of arrays would be neater, but Numba counts references
-# to each of their members in each call, which here takes a third of the time.)
+# `ActiveSet.work` is cut into vectors as long as `ActiveSet.atoms`: these come first, in this order,
+# and the rows of L⁻¹ follow.
 Y, TARGET, CODE, SIGN, GATHERED, INVERSE = range(6)
 
+_SPARE = 2  # more rows than atoms: one for an atom while it joins, one as scratch
 
-def make_active_set(capacity: int) -> tuple[np.ndarray, np.ndarray]:
-    """Room for ``capacity`` atoms: (work, atoms), one per thread, reused for every signal."""
+
+class ActiveSet(NamedTuple):
+    """The active atoms and their factor. How many are active, s, is passed along with it."""
+
+    atoms: Any  # int64: the active atoms, in the order in which they joined
+    work: Any  # float64, flat
+
+
+def make_active_set(capacity: int) -> ActiveSet:
+    """Room for ``capacity`` atoms: one per thread, reused for every signal."""
     stride = -(-capacity // LANES) * LANES + LANES
-    # Two more rows than atoms: one while an atom joins, one as scratch.
-    work = empty((INVERSE + capacity + 2) * stride, np.float64)
+    work = empty((INVERSE + capacity + _SPARE) * stride, np.float64)
     work.fill(0.0)
-    return work, np.zeros(stride, np.int64)
+    return ActiveSet(np.zeros(stride, np.int64), work)
 
 
 @kernel
-def capacity(work, atoms):
-    """How many atoms fit."""
-    return work.size // atoms.size - INVERSE - 2
+def capacity(active):
+    """The number of atoms that fit."""
+    return active.work.size // active.atoms.size - INVERSE - _SPARE
 
 
 @kernel
-def append(G, width, work, atoms, s, j, b, tolerance):
+def append(G, width, active, s, j, b, tolerance):
     """Let atom j join the s active ones, with right-hand side b; False if it depends on them.
 
-    ``G`` is the Gram matrix, flat, with rows ``width`` apart. An atom depends on the others
-    when the part of it outside their span has a squared norm below ``tolerance`` times its
-    own; nothing has changed then but the scratch row s + 1, which holds its ``L⁻¹ g``.
+    An atom depends on the others if the part of it outside their span has a squared norm of at
+    most ``tolerance`` times its own. Then nothing changes but the scratch row s + 1, which holds
+    the atom's ``L⁻¹ g``.
     """
+    atoms, work = active
     stride = atoms.size
     inverse, target, gathered = INVERSE * stride, TARGET * stride, GATHERED * stride
     padded = (s + LANES - 1) // LANES * LANES
@@ -104,8 +113,9 @@ def append(G, width, work, atoms, s, j, b, tolerance):
 
 
 @kernel
-def remove(work, atoms, s, p):
-    """Let the p-th of s active atoms leave; the ones behind it move up."""
+def remove(active, s, p):
+    """Let the p-th of s active atoms leave; those behind it move up."""
+    atoms, work = active
     stride = atoms.size
     inverse, target = INVERSE * stride, TARGET * stride
     code, sign = CODE * stride, SIGN * stride
@@ -136,8 +146,9 @@ def remove(work, atoms, s, p):
 
 
 @kernel
-def weights_of_dependent(work, atoms, s):
-    """Gather the weights w with which atom j, just refused by `append`, is Σ w_i atom i."""
+def weights_of_dependent(active, s):
+    """Gather the weights w for which atom j, just refused by `append`, is Σ w_i (active atom i)."""
+    atoms, work = active
     stride = atoms.size
     inverse, gathered = INVERSE * stride, GATHERED * stride
     scratch = inverse + (s + 1) * stride
@@ -149,25 +160,39 @@ def weights_of_dependent(work, atoms, s):
 
 
 @kernel
-def largest(values, start, width, positive):
-    """The largest of ``values[start : start + width]`` or of their magnitudes; at least 0."""
+def largest_value(values, start, width):
+    """The largest of ``values[start : start + width]``; at least 0."""
     top = zero(values)
-    if positive:
-        for j in range(start, start + width, lanes(values)):
-            top = vmax(top, load(values, j))
-    else:
-        for j in range(start, start + width, lanes(values)):
-            top = vmax(top, vabs(load(values, j)))
+    for j in range(start, start + width, lanes(values)):
+        top = vmax(top, load(values, j))
     return hmax(top)
+
+
+@kernel
+def largest_magnitude(values, start, width):
+    """The largest magnitude of ``values[start : start + width]``."""
+    top = zero(values)
+    for j in range(start, start + width, lanes(values)):
+        top = vmax(top, vabs(load(values, j)))
+    return hmax(top)
+
+
+@kernel
+def largest(values, start, width, positive):
+    """The largest of some values, which must be above zero to count, or of their magnitudes."""
+    if positive:
+        return largest_value(values, start, width)
+    return largest_magnitude(values, start, width)
 
 
 @kernel
 def subtract_rows(G, width, q, start, atoms, s, buffer):
     """Write ``q − Σ_i coefficient_i G[atoms_i]``.
 
-    ``q`` is read from ``start`` on; the first ``width`` numbers of the buffer receive the
-    result, the s coefficients stand behind them. Rows of G are streamed eight at a time: for
-    more than a few hundred atoms they come from beyond the first cache, and order matters most.
+    ``q`` is read from ``start`` on. The s coefficients stand in the buffer behind its first
+    ``width`` numbers, which receive the result. Rows of G are read eight at a time: with more
+    than a few hundred atoms they are not in the first cache, and the order of reading is what
+    matters most.
     """
     step = lanes(buffer)
     i = s % 4
@@ -219,9 +244,6 @@ def subtract_rows(G, width, q, start, atoms, s, buffer):
 
 @kernel
 def correlations(G, width, q, start, atoms, s, positive, buffer):
-    """Write ``q − Σ_i coefficient_i G[atoms_i]`` and return its largest value.
-
-    Largest in magnitude, or as it stands when ``positive``, and at least 0.
-    """
+    """Write ``q − Σ_i coefficient_i G[atoms_i]`` as `subtract_rows` does; returns its `largest`."""
     subtract_rows(G, width, q, start, atoms, s, buffer)
-    return largest(buffer, 0, width, positive)
+    return largest(buffer, np.int64(0), width, positive)

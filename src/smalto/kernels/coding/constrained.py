@@ -1,26 +1,38 @@
 """The exact active-set method for an ℓ1 radius or a bound on the error, on the Gram matrix.
 
-Solves ℓ′ and ℓ″ of Section 5.1, for one signal x each:
+Solves ℓ′ and ℓ″ of Section 5.1, for each signal x:
 
 - ``min_α ½‖x − αD‖²  s.t. ‖α‖₁ ≤ T``,
 - ``min_α ‖α‖₁  s.t. ‖x − αD‖² ≤ ε``.
 
 Both have the solution of a lasso whose λ is not known beforehand. On an active set with known
-signs that λ has a closed form: with ``y = L⁻¹q`` and ``z = L⁻¹ sign`` (`active.py`),
+signs, λ has a closed form: with ``y = L⁻¹q`` and ``z = L⁻¹ sign`` (`active_set.py`),
 
     ‖α‖₁ = yᵀz − λ‖z‖²  and  ‖x − αD‖² = ‖x‖² − ‖y‖² + λ²‖z‖².
 
-So the method is that of `lasso.py` (several atoms join, walk to the optimum on the active set,
-let atoms leave, refresh the correlations), with λ set anew whenever the active set has
-changed. While the bound cannot be met yet on the few atoms that are active, λ falls by a
-share in each round. Where λ would have to be tiny (the bound is out of reach or nearly so),
-and where rounding keeps the method from ending, the signal is left to the homotopy.
+So the method is that of `lasso.py` (several atoms join, the code walks to the optimum on the active
+set, atoms leave, correlations are refreshed), and λ is set anew whenever the active set has
+changed. While the few active atoms cannot meet the bound yet, λ falls by a factor in each round.
+Where λ would have to be tiny, because the bound is out of reach or nearly so, and where rounding
+keeps the method from ending, the signal is left to the homotopy (`lars.py`).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from smalto.kernels.coding.active_moves import (
+    DEPENDENT_32,
+    DEPENDENT_64,
+    active_gap,
+    first_to_vanish,
+    join,
+    move_code,
+    repair,
+    write_sorted,
+)
 from smalto.kernels.coding.active_set import (
     CODE,
     GATHERED,
@@ -31,37 +43,49 @@ from smalto.kernels.coding.active_set import (
     capacity,
     correlations,
     largest,
-    remove,
 )
-from smalto.kernels.coding.lars import AT_ERROR, AT_RADIUS
-from smalto.kernels.coding.lasso import (
-    DEPENDENT_32,
-    DEPENDENT_64,
-    active_gap,
-    join,
-    rebuild,
-    refine,
-    write_sorted,
-)
+from smalto.kernels.coding.arguments import Signal, View
+from smalto.kernels.coding.lars import AT_ERROR, AT_RADIUS, Bound
+from smalto.kernels.coding.lasso import REPAIRS, ROUNDING
 from smalto.kernels.coding.masked_gram import begin_signal
 from smalto.kernels.jit import kernel
 from smalto.kernels.simd import fma, hsum, load, splat, store
 
-FALL = 0.5  # by which λ falls while the bound cannot be met ...
-NEAR = 1.5  # ... in a round in which no correlation exceeds it by more than this
-END = 1e-3  # share of the largest correlation below which λ is not looked for here
+FALL = 0.5  # factor by which λ falls while the bound cannot be met ...
+NEAR = 1.5  # ... in a round in which no correlation exceeds it by more than this factor
+END = 1e-3  # share of the largest correlation below which λ is left to the homotopy
 
-# Why a row stopped.
-DONE, NO_ROOM, LEFT = 0, 1, 2
+# Why a row stopped; `UNDECIDED` rows are left to the homotopy.
+DONE, NO_ROOM, UNDECIDED = 0, 1, 2
+
+
+class Level(NamedTuple):
+    """The λ of the lasso that is being solved."""
+
+    lam: float
+    least: float  # what λ may be at the least, for now
+    met: bool  # whether the code meets the bound
 
 
 @kernel
-def _aim(stop, bound, norm, lam, least, work, atoms, s):
-    """Move the target of the active set from λ to the one that meets the bound.
+def _most_rounds(width):
+    """More rounds than it takes, unless rounding makes the method go in circles."""
+    return 64 + 4 * width
 
-    Returns the new λ, and whether it is that one: it is at least ``least``.
+
+@kernel
+def _is_met_by_zero(bound):
+    """Whether the zero code is the solution."""
+    return bound.value <= 0.0 if bound.stop == AT_RADIUS else bound.norm <= bound.value
+
+
+@kernel
+def _aim(bound, lam, least, active, s):
+    """Move the target of the active set from the one for ``lam`` to one that meets the bound.
+
+    Returns its λ, which is at least ``least``, and whether the bound is met.
     """
-    stride = atoms.size
+    work, stride = active.work, active.atoms.size
     inverse, target = INVERSE * stride, TARGET * stride
     sign, direction = SIGN * stride, GATHERED * stride
     z = inverse + s * stride  # the scratch row
@@ -79,10 +103,10 @@ def _aim(stop, bound, norm, lam, least, work, atoms, s):
         yy += y * y
     wanted = -1.0
     if s > 0:
-        if stop == AT_RADIUS:
-            wanted = (yz - bound) / zz
-        elif norm - yy < bound:
-            wanted = np.sqrt((bound - (norm - yy)) / zz)
+        if bound.stop == AT_RADIUS:
+            wanted = (yz - bound.value) / zz
+        elif bound.norm - yy < bound.value:
+            wanted = np.sqrt((bound.value - (bound.norm - yy)) / zz)
     new = max(wanted, least)
     shift = lam - new
     for i in range(s):
@@ -100,131 +124,106 @@ def _aim(stop, bound, norm, lam, least, work, atoms, s):
 
 
 @kernel
-def _settle(stop, bound, norm, lam, least, work, atoms, s, used):
-    """Walk to the optimum on the active set; (atoms left, λ, whether the bound is met, moved).
+def _settle(bound, level, active, s, used):
+    """Walk to the optimum on the active set; returns (number of atoms, level, whether it moved).
 
-    Where a coefficient reaches zero its atom leaves, and λ is set anew for those that stay:
-    so a code that meets the bound never ceases to.
+    Where a coefficient reaches zero its atom leaves, and λ is set anew for those that stay: a code
+    that meets the bound goes on meeting it.
     """
-    stride = atoms.size
-    code, target, sign = CODE * stride, TARGET * stride, SIGN * stride
     moved = False
+    lam, met = level.lam, level.met
     while True:
-        lam, met = _aim(stop, bound, norm, lam, least, work, atoms, s)
-        step, p = 1.0, -1
-        for i in range(s):
-            if work[target + i] * work[sign + i] <= 0.0:
-                now = work[code + i]
-                reach = now / (now - work[target + i]) if now != 0.0 else 0.0
-                if p < 0 or reach < step:
-                    step, p = reach, i
+        lam, met = _aim(bound, lam, level.least, active, s)
+        step, p = first_to_vanish(active, s)
+        s, more = move_code(active, s, step, p, used)
+        moved |= more
         if p < 0:
-            for i in range(s):
-                moved |= work[code + i] != work[target + i]
-                work[code + i] = work[target + i]
-            return s, lam, met, moved
-        if step > 0.0:
-            moved = True
-            for i in range(s):
-                work[code + i] += step * (work[target + i] - work[code + i])
-        used[atoms[p]] = False
-        remove(work, atoms, s, p)
-        s -= 1
+            return s, Level(lam, level.least, met), moved
 
 
 @kernel
-def _descend(lazy, stop, bound, norm, G, q, start, fast_G, fast_q, fast_start, c, width, lam, least,
-             met, positive, work, atoms, s, used, scale, tolerance, rounds, row):  # fmt: skip
-    """Rounds of join, settle, refresh, until optimal; (why, atoms, λ, the least λ, bound met).
+def _descend(signal, view, bound, level, active, s, used, rounds):
+    """Rounds of join, settle, refresh, until optimal; returns (why it ended, atoms, level).
 
-    As in the lasso, the factor reads ``G`` and the passes ``fast_G``.
+    As in the lasso, the factor reads the exact Gram matrix of the signal, the passes the view.
     """
-    code = CODE * atoms.size
-    allowed = 64.0 * np.float64(np.finfo(c.dtype).eps) * scale
-    repairs = 0
-    for _ in range(64 + 4 * width):
-        rounds[row] += 1
+    atoms, work = active
+    width, c, code = used.size, view.c, CODE * atoms.size
+    allowed = ROUNDING * np.float64(np.finfo(c.dtype).eps) * signal.scale
+    repairs = np.int64(0)
+    for _ in range(_most_rounds(width)):
+        rounds[signal.row] += 1
         for i in range(s):
             c[width + i] = work[code + i]
-        top = np.float64(correlations(fast_G, width, fast_q, fast_start, atoms, s, positive, c))
-        lower = not met and least > 0.0 and top <= NEAR * lam
+        top = np.float64(
+            correlations(view.G, width, view.q, view.start, atoms, s, signal.positive, c)
+        )
+        lower = not level.met and level.least > 0.0 and top <= NEAR * level.lam
         if lower:
-            least *= FALL
-            if least < END * scale:
-                if stop == AT_ERROR:
-                    return LEFT, s, lam, least, met
+            least = level.least * FALL
+            if least < END * signal.scale:
+                if bound.stop == AT_ERROR:
+                    return UNDECIDED, s, level
                 least = 0.0
-        if top > lam + allowed:
-            if s == capacity(work, atoms) and s < width:
-                return NO_ROOM, s, lam, least, met
-            s, joined, swapped = join(
-                lazy, G, fast_G, width, q, start, c, top, lam, positive, work, atoms, s, used,
-                tolerance,
-            )  # fmt: skip
+            level = Level(level.lam, least, level.met)
+        if top > level.lam + allowed:
+            if s == capacity(active) and s < width:
+                return NO_ROOM, s, level
+            s, joined, swapped = join(signal, c, top, level.lam, active, s, used)
             if joined or lower:
-                s, lam, met, moved = _settle(stop, bound, norm, lam, least, work, atoms, s, used)
+                s, level, moved = _settle(bound, level, active, s, used)
                 if moved or swapped:
                     continue
         elif lower:
-            s, lam, met, _ = _settle(stop, bound, norm, lam, least, work, atoms, s, used)
+            s, level, _ = _settle(bound, level, active, s, used)
             continue
-        elif active_gap(c, lam, work, atoms, s) <= allowed:
-            return DONE, s, lam, least, met
-        # Rounding keeps it from the optimum.
-        if repairs == 3:
-            return (DONE if met else LEFT), s, lam, least, met
-        if repairs == 0:
-            s = rebuild(G, width, q, start, lam, work, atoms, s, used, tolerance)
-        else:
-            active_gap(c, lam, work, atoms, s)
-            refine(work, atoms, s)
-        s, lam, met, _ = _settle(stop, bound, norm, lam, least, work, atoms, s, used)
+        elif active_gap(c, level.lam, active, s) <= allowed:
+            return DONE, s, level
+        if repairs == REPAIRS:
+            return (DONE if level.met else UNDECIDED), s, level
+        s = repair(signal, c, level.lam, active, s, used, repairs)
+        s, level, _ = _settle(bound, level, active, s, used)
         repairs += 1
-    return LEFT, s, lam, least, met
+    return UNDECIDED, s, level
 
 
 @kernel
-def constrained_rows(lazy, G, fast_G, Q, row, stop, bounds, norms, positive, work, atoms, used, c,
-                     fast_c, fast_q, out_ptr, out_atoms, out_codes, rounds):  # fmt: skip
+def constrained_rows(gram, Q, row, bounds, search, out, rounds):
     """Code the rows of Q from ``row`` on, each to its own bound; (why it stops, at which row).
 
-    Arrays as in `lasso_rows`. `NO_ROOM`: the active set or the output is too small;
-    `LEFT`: this row is one for the homotopy.
+    Arguments as in `lasso_rows`. `NO_ROOM`: the active set or the output is too small;
+    `UNDECIDED`: this row is left to the homotopy.
     """
     n, width = Q.shape
     q = Q.reshape(-1)
-    two_stages = fast_G.itemsize != G.itemsize
-    tolerance = DEPENDENT_64 if G.itemsize == 8 else DEPENDENT_32
+    active, used, c, fast_c, fast_q = search
+    two_stages = gram.fast.itemsize != gram.exact.itemsize
+    tolerance = DEPENDENT_64 if gram.exact.itemsize == 8 else DEPENDENT_32
     while row < n:
-        position = out_ptr[row]
-        if position + capacity(work, atoms) > out_atoms.size:
+        position = out.indptr[row]
+        if position + capacity(active) > out.indices.size:
             return NO_ROOM, row
         start = row * width
-        bound, norm = bounds[row], norms[row]
-        scale = np.float64(largest(q, start, width, positive))
-        zero = scale == 0.0 or (bound <= 0.0 if stop == AT_RADIUS else norm <= bound)
-        why, s = DONE, 0
+        bound = Bound(bounds.stop, bounds.values[row], bounds.norms[row])
+        scale = np.float64(largest(q, start, width, bounds.positive))
+        signal = Signal(gram, q, start, row, bounds.positive, scale, tolerance)
+        is_zero = scale == 0.0 or _is_met_by_zero(bound)
+        why, s = DONE, np.int64(0)
         rounds[row] = 0
-        if lazy is not None:
-            begin_signal(lazy, row)
-        lam, met = FALL * scale, False
-        least = lam
-        if two_stages and not zero:
+        begin_signal(gram.lazy, row)
+        level = Level(FALL * scale, FALL * scale, False)
+        if two_stages and not is_zero:
             for j in range(width):
                 fast_q[j] = q[start + j]
-            why, s, lam, least, met = _descend(
-                lazy, stop, bound, norm, G, q, start, fast_G, fast_q, 0, fast_c, width, lam, least,
-                met, positive, work, atoms, s, used, scale, tolerance, rounds, row,
-            )  # fmt: skip
-        if why == DONE and not zero:
-            why, s, lam, least, met = _descend(
-                lazy, stop, bound, norm, G, q, start, G, q, start, c, width, lam, least, met,
-                positive, work, atoms, s, used, scale, tolerance, rounds, row,
-            )  # fmt: skip
+            fast = View(gram.fast, fast_q, 0, fast_c)
+            why, s, level = _descend(signal, fast, bound, level, active, s, used, rounds)
+        if why == DONE and not is_zero:
+            exact = View(gram.exact, q, start, c)
+            why, s, level = _descend(signal, exact, bound, level, active, s, used, rounds)
         if why != DONE:
             used[:] = False
             return why, row
-        write_sorted(work, atoms, s, used, out_atoms, out_codes, position)
-        out_ptr[row + 1] = position + s
+        write_sorted(active, s, used, out, position)
+        out.indptr[row + 1] = position + s
         row += 1
     return DONE, row

@@ -1,11 +1,11 @@
-"""A small dense lasso with nested groups, in float64: the one on a working set of atoms.
+"""A small dense lasso with nested groups, in float64: the problem on a working set of atoms.
 
-``min_α ½ αHα − bα + λ Σ_g w_g ‖α_g‖₂ + l1 ‖α‖₁``, optionally with α ≥ 0 (see `nested.py` for how
-groups are kept). Two kinds of steps alternate, and each of them lowers the objective:
+``min_α ½ αHα − bα + λ Σ_g w_g ‖α_g‖₂ + l1 ‖α‖₁``, optionally with α ≥ 0 (see `grouped_norms.py`
+for how groups are kept). Two kinds of steps alternate, and each of them lowers the objective:
 
 - a sweep of proximal steps, one for each tree of groups, finds out what is zero;
-- a Newton step over what is not: there the objective is smooth, and once the zeros are right
-  such steps double the number of right digits.
+- a Newton step over what is not zero: there the objective is smooth, and once the zeros are right
+  each step doubles the number of correct digits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smalto.kernels.coding.grouped_norms import add_squares, shrink, soft
+from smalto.kernels.coding.grouped_norms import (
+    AtomGroups,
+    PerGroup,
+    Span,
+    add_squares,
+    shrink,
+    soft,
+)
 from smalto.kernels.jit import kernel, summing
 
 MOST_SWEEPS = 2000
@@ -22,54 +29,57 @@ PATIENCE = 50  # sweeps in which steps must become half as large
 HALVINGS = 6  # of a Newton step that does not lower the objective
 
 # The share of an atom's curvature that is added in Newton steps, for atoms that depend on others:
-# well above the rounding of a Gram matrix. With less than a tenth of it left an atom waits.
+# well above the rounding of a Gram matrix. An atom waits if less than a share of that is left.
 DAMPING_64, DAMPING_32 = 1e-10, 1e-6
+WAITS = 0.1
 
-AT_ZERO = 1e-9  # of a group's square: what is left of it is rounding
-
-
-class Penalty(NamedTuple):
-    """What is added to the error: ``lam Ω(α) + l1 ‖α‖₁``, and whether α ≥ 0."""
-
-    lam: float
-    l1: float
-    positive: bool
+AT_ZERO = 1e-9  # of the square of a group: less of it is rounding
+ROUNDING = 1e-15  # of a sum in float64
+STEEPER, STEEPER_THAN_SEEN = 1.2, 1.02  # factors by which a step is shortened that was too long
 
 
 class Small(NamedTuple):
-    """The problem on a working set of n atoms with p groups in so many trees, and scratch."""
+    """The problem on a working set of n atoms with p groups in some trees, and scratch."""
 
     H: Any  # (room, room)
-    M: Any  # (room, room) of the Newton step
-    b: Any  # (room,) and so are those that follow
+    M: Any  # (room, room): second derivative, then its factor
+    b: Any  # (room,), and so are those that follow
     code: Any
     corr: Any  # b − H code
     trial: Any
     change: Any
     steep: Any  # of each tree: the curvature of H along the steps so far, at least
     spots: Any  # int64: where the code is not zero
-    own: Any  # int64: the innermost group of each atom
+    groups: AtomGroups  # of the working set
+    scratch: PerGroup
+    skip: Any  # bool (groups,), all False
     cuts: Any  # int64 (room + 1, 2): the first atom and the first group of each tree
-    parent: Any  # int64 (groups,) and so are those that follow
-    weight: Any
-    squares: Any
-    factor: Any
-    skip: Any  # bool, all False
+    ends: Any  # int64 (groups, 2): the first of a group's nonzero coefficients, and the last + 1
     damping: float
-    ends: Any  # int64 (groups, 2): of each group's nonzero coefficients, the first, the last + 1
 
 
 def make_small(room: int, groups: int, dtype: Any) -> Small:
     """Room for so many atoms and groups: one per thread, reused for every signal."""
     b, code, corr, trial, change, steep = np.empty((6, room))
-    spots, own = np.empty((2, room), np.int64)
+    spots, innermost = np.empty((2, room), np.int64)
     weight, squares, factor = np.empty((3, groups))
     return Small(
-        np.empty((room, room)), np.empty((room, room)), b, code, corr, trial, change, steep,
-        spots, own, np.empty((room + 1, 2), np.int64), np.empty(groups, np.int64), weight,
-        squares, factor, np.zeros(groups, np.bool_),
-        DAMPING_64 if dtype == np.float64 else DAMPING_32, np.empty((groups, 2), np.int64),
-    )  # fmt: skip
+        H=np.empty((room, room)),
+        M=np.empty((room, room)),
+        b=b,
+        code=code,
+        corr=corr,
+        trial=trial,
+        change=change,
+        steep=steep,
+        spots=spots,
+        groups=AtomGroups(innermost, np.empty(groups, np.int64), weight),
+        scratch=PerGroup(squares, factor),
+        skip=np.zeros(groups, np.bool_),
+        cuts=np.empty((room + 1, 2), np.int64),
+        ends=np.empty((groups, 2), np.int64),
+        damping=DAMPING_64 if dtype == np.float64 else DAMPING_32,
+    )
 
 
 @summing
@@ -120,15 +130,15 @@ def move(small, n, step):
 def solve_symmetric(M, s, right, share):
     """``right ← M⁻¹ right`` by Cholesky, in place.
 
-    An entry of which no more than a share is independent of those before it stays out: zero.
+    An entry of which at most a share is independent of those before it becomes zero.
     """
     for r in range(s):
         least = share * M[r, r]
         for t in range(r):
             # On the diagonal stands a reciprocal, zero for entries that wait.
             M[r, t] = (M[r, t] - _rows_inner(M, r, t, t)) * M[t, t]
-        left = M[r, r] - _rows_inner(M, r, r, r)
-        M[r, r] = 1.0 / np.sqrt(left) if left > least else 0.0
+        rest = M[r, r] - _rows_inner(M, r, r, r)
+        M[r, r] = 1.0 / np.sqrt(rest) if rest > least else 0.0
     for r in range(s):
         right[r] = (right[r] - _row_times(M, r, right, 0, r)) * M[r, r]
     for r in range(s - 1, -1, -1):
@@ -142,21 +152,18 @@ def _sweep(small, n, blocks, penalty):
 
     Returns the largest of them times its curvature, and whether no zero has come or gone.
     """
-    H, code, corr, trial, change, steep = (
-        small.H, small.code, small.corr, small.trial, small.change, small.steep,
-    )  # fmt: skip
+    H, code, corr = small.H, small.code, small.corr
+    trial, change, steep = small.trial, small.change, small.steep
     worst, same = 0.0, True
     for block in range(blocks):
         begin, low = small.cuts[block]
         end, high = small.cuts[block + 1]
+        span = Span(begin, end, low, high)
         while True:
             step = 1.0 / steep[block]
             for i in range(begin, end):
                 trial[i] = soft(code[i] + step * corr[i], step * penalty.l1, penalty.positive)
-            shrink(
-                trial, begin, end, small.own, small.parent, small.weight, small.skip, low, high,
-                step * penalty.lam, small.squares, small.factor,
-            )  # fmt: skip
+            shrink(trial, small.groups, span, small.skip, step * penalty.lam, small.scratch)
             moved, bent = 0.0, 0.0
             for i in range(begin, end):
                 change[i] = trial[i] - code[i]
@@ -166,10 +173,10 @@ def _sweep(small, n, blocks, penalty):
             for i in range(begin, end):
                 if change[i] != 0.0:
                     bent += change[i] * _row_times(H, i, change, begin, end)
-            # A step lowers the objective if no more than this bends along it.
+            # A step lowers the objective if its curvature is at most what was assumed.
             if bent <= (1.0 + 1e-12) * steep[block] * moved:
                 break
-            steep[block] = max(1.2 * steep[block], 1.02 * bent / moved)
+            steep[block] = max(STEEPER * steep[block], STEEPER_THAN_SEEN * bent / moved)
         worst = max(worst, steep[block] * np.sqrt(moved))
         for i in range(begin, end):
             if change[i] != 0.0:
@@ -181,21 +188,22 @@ def _sweep(small, n, blocks, penalty):
 
 @kernel
 def _bend(small, n, p, lam):
-    """Write the second derivative over what is not zero to M; returns how many that are.
+    """Write the second derivative over what is not zero to M; returns its number of rows.
 
-    The norm of a group bends by ``λw/‖α_g‖ (I − α_g α_gᵀ/‖α_g‖²)``. ``factor`` becomes the sum
+    That of the norm of a group is ``λw/‖α_g‖ (I − α_g α_gᵀ/‖α_g‖²)``. ``factor`` becomes the sum
     of λw/‖α_g‖ over a group and those around it.
     """
-    code, own, parent, M, spots = small.code, small.own, small.parent, small.M, small.spots
-    squares, factor, ends = small.squares, small.factor, small.ends
-    add_squares(code, 0, n, own, parent, 0, p, squares)
+    innermost, parent, weight = small.groups
+    squares, factor = small.scratch
+    code, M, spots, ends = small.code, small.M, small.spots, small.ends
+    add_squares(code, small.groups, Span(0, n, 0, p), squares)
     for g in range(p):
         ends[g, 0], ends[g, 1] = n, 0
     s = 0
     for i in range(n):
         if code[i] != 0.0:
-            ends[own[i], 0] = min(ends[own[i], 0], s)
-            ends[own[i], 1] = s + 1
+            ends[innermost[i], 0] = min(ends[innermost[i], 0], s)
+            ends[innermost[i], 1] = s + 1
             spots[s] = i
             for t in range(s + 1):
                 M[s, t] = small.H[i, spots[t]]
@@ -203,7 +211,7 @@ def _bend(small, n, p, lam):
     for g in range(p):
         factor[g] = cube = 0.0
         if squares[g] > 0.0:
-            factor[g] = lam * small.weight[g] / np.sqrt(squares[g])
+            factor[g] = lam * weight[g] / np.sqrt(squares[g])
             cube = factor[g] / squares[g]
         if parent[g] >= 0:
             around = parent[g]
@@ -217,7 +225,7 @@ def _bend(small, n, p, lam):
         if parent[g] >= 0:
             factor[g] += factor[parent[g]]
     for r in range(s):
-        M[r, r] += factor[own[spots[r]]] + small.damping * small.H[spots[r], spots[r]]
+        M[r, r] += factor[innermost[spots[r]]] + small.damping * small.H[spots[r], spots[r]]
     return s
 
 
@@ -230,10 +238,10 @@ def _newton_step(small, n, p, penalty):
         change[i] = 0.0
     for r in range(s):
         i = spots[r]
-        pull = small.factor[small.own[i]] * code[i]
+        pull = small.scratch.factor[small.groups.innermost[i]] * code[i]
         pull += penalty.l1 if code[i] > 0.0 else -penalty.l1
         change[r] = small.corr[i] - pull
-    solve_symmetric(small.M, s, change, 0.1 * small.damping)
+    solve_symmetric(small.M, s, change, WAITS * small.damping)
     for r in range(s - 1, -1, -1):  # spots[r] >= r: nothing is lost
         value = change[r]
         change[r] = 0.0
@@ -244,13 +252,14 @@ def _newton_step(small, n, p, penalty):
 @kernel
 def _inner_products(small, n, p, length):
     """``squares`` and ``factor`` become ⟨α_g, α_g⟩ and ⟨α_g, α_g + length · step⟩ of each group."""
-    own, parent, squares, inner = small.own, small.parent, small.squares, small.factor
+    innermost, parent, _ = small.groups
+    squares, inner = small.scratch
     for g in range(p):
         squares[g] = inner[g] = 0.0
     for i in range(n):
         a = small.code[i]
-        squares[own[i]] += a * a
-        inner[own[i]] += a * (a + length * small.change[i])
+        squares[innermost[i]] += a * a
+        inner[innermost[i]] += a * (a + length * small.change[i])
     for g in range(p):
         if parent[g] >= 0:
             squares[parent[g]] += squares[g]
@@ -259,17 +268,18 @@ def _inner_products(small, n, p, length):
 
 @kernel
 def _first_zero(small, n, p, penalty):
-    """How much of the step it takes until the first group or coefficient is at zero, at most 1.
+    """The share of the step, at most 1, at which the first group or coefficient is at zero.
 
-    Where atoms depend on each other the objective may be linear in the norms of the groups:
-    then there is the optimum of a step, however long.
+    Where atoms depend on each other the objective may be linear in the norms of the groups: then
+    the optimum along a step, however long, is there.
     """
+    squares, inner = small.scratch
     _inner_products(small, n, p, 1.0)
     length = 1.0
     if penalty.lam > 0.0:
         for g in range(p):
-            if small.factor[g] < 0.0:
-                length = min(length, small.squares[g] / (small.squares[g] - small.factor[g]))
+            if inner[g] < 0.0:
+                length = min(length, squares[g] / (squares[g] - inner[g]))
     if penalty.l1 > 0.0 or penalty.positive:
         for i in range(n):
             a, d = small.code[i], small.change[i]
@@ -280,11 +290,13 @@ def _first_zero(small, n, p, penalty):
 
 @kernel
 def _end_at_zero(small, n, p, penalty, length):
-    """Write so much of the step to ``trial``, with no group or coefficient beyond zero."""
-    code, own, parent, inner = small.code, small.own, small.parent, small.factor
+    """Write that share of the step to ``trial``, with no group or coefficient beyond zero."""
+    innermost, parent, _ = small.groups
+    squares, inner = small.scratch
+    code = small.code
     _inner_products(small, n, p, length)
     for g in range(p - 1, -1, -1):
-        stays = penalty.lam == 0.0 or inner[g] > AT_ZERO * small.squares[g]
+        stays = penalty.lam == 0.0 or inner[g] > AT_ZERO * squares[g]
         inner[g] = 1.0 if stays else 0.0
         if parent[g] >= 0:
             inner[g] *= inner[parent[g]]
@@ -292,17 +304,18 @@ def _end_at_zero(small, n, p, penalty, length):
     for i in range(n):
         a, d = code[i], length * small.change[i]
         beyond = alone and a * (a + d) <= AT_ZERO * a * a
-        small.trial[i] = -a if beyond or inner[own[i]] == 0.0 else d
+        small.trial[i] = -a if beyond or inner[innermost[i]] == 0.0 else d
 
 
 @kernel
 def _rise(small, n, p, penalty):
-    """By how much the objective rises with the step ``trial``, at most.
+    """An upper bound on how much the objective rises with the step ``trial``.
 
-    Without cancellation: ``‖a + d‖ − ‖a‖ = ⟨2a + d, d⟩ / (‖a + d‖ + ‖a‖)``; what rounding may
-    have taken off is added.
+    Without cancellation, ``‖a + d‖ − ‖a‖ = ⟨2a + d, d⟩ / (‖a + d‖ + ‖a‖)``; possible rounding is
+    added.
     """
-    own, parent, squares, more = small.own, small.parent, small.squares, small.factor
+    innermost, parent, weight = small.groups
+    squares, more = small.scratch
     total, fit, large = 0.0, 0.0, 0.0
     for g in range(p):
         squares[g] = more[g] = 0.0
@@ -310,9 +323,9 @@ def _rise(small, n, p, penalty):
         a, d = small.code[i], small.trial[i]
         fit += abs(d) * np.sqrt(small.H[i, i])
         large += abs(d * small.corr[i])
-        squares[own[i]] += a * a
+        squares[innermost[i]] += a * a
         if d != 0.0:
-            more[own[i]] += (2.0 * a + d) * d
+            more[innermost[i]] += (2.0 * a + d) * d
             total += d * (0.5 * _row_times(small.H, i, small.trial, 0, n) - small.corr[i])
             if a * (a + d) > 0.0:
                 total += penalty.l1 * (d if a > 0.0 else -d)
@@ -324,15 +337,15 @@ def _rise(small, n, p, penalty):
             more[parent[g]] += more[g]
         if more[g] != 0.0:
             both = np.sqrt(max(squares[g] + more[g], 0.0)) + np.sqrt(squares[g])
-            total += penalty.lam * small.weight[g] * more[g] / both
-    return total + 1e-15 * (fit * fit + large)
+            total += penalty.lam * weight[g] * more[g] / both
+    return total + ROUNDING * (fit * fit + large)
 
 
 @kernel
 def _newton(small, n, p, penalty):
     """Take a Newton step over what is not zero, shortened until the objective falls.
 
-    Returns whether something has come to zero in it: then there is another one to take.
+    Returns whether a coefficient has become zero: then another step follows.
     """
     if not _newton_step(small, n, p, penalty):
         return False
@@ -349,7 +362,7 @@ def _newton(small, n, p, penalty):
 
 @kernel
 def _count(code, n):
-    """How many coefficients are not zero."""
+    """The number of coefficients that are not zero."""
     count = 0
     for i in range(n):
         count += code[i] != 0.0
@@ -360,7 +373,7 @@ def _count(code, n):
 def solve_small(small, n, p, blocks, penalty, enough):
     """Solve until no proximal step, times its curvature, is larger than ``enough``.
 
-    Ends earlier where rounding keeps it from that. Returns the last such size.
+    Ends earlier where rounding prevents that. Returns the size of the last largest step.
     """
     worst, best, patience = np.inf, np.inf, PATIENCE
     for _ in range(MOST_SWEEPS):

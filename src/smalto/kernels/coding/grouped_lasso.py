@@ -1,187 +1,66 @@
 """The lasso with nested groups, on the Gram matrix.
 
 Solves ``min_α ½‖x − αD‖² + λ Σ_g w_g ‖α_g‖₂ + l1 ‖α‖₁`` for groups of which any two are nested
-or disjoint (see `nested.py`), optionally with α ≥ 0, from ``G = D Dᵀ`` and ``q = x Dᵀ`` (a ridge
+or disjoint (see `grouped_norms.py`), optionally with α ≥ 0, from ``G = D Dᵀ`` and ``q = x Dᵀ`` (a ridge
 term sits on the diagonal of G):
 
-1. among the atoms that are out, those that violate optimality most join the working set;
-2. the problem on the working set is solved (`nested_small.py`);
+1. among the other atoms, those that violate optimality most join the working set;
+2. the problem on the working set is solved (`grouped_inner.py`);
 3. all correlations are refreshed in one pass over the active rows of G.
 
-It ends where the residual, scaled into the dual's feasible set, proves that the code is optimal.
+It ends when the residual, scaled into the feasible set of the dual, proves the code optimal.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from smalto.kernels.coding.active_set import largest, subtract_rows
-from smalto.kernels.coding.grouped_inner import refresh, solve_small
-from smalto.kernels.coding.grouped_norms import add_squares, shrink, soft, vanishes
+from smalto.kernels.coding.active_set import largest_magnitude, subtract_rows
+from smalto.kernels.coding.grouped_inner import solve_small
+from smalto.kernels.coding.grouped_norms import (
+    Span,
+    add_squares,
+    shrink,
+    soft,
+    vanishes,
+    whole_span,
+)
+from smalto.kernels.coding.grouped_working_set import GroupedSignal, cut_out, join_unit, start_from
 from smalto.kernels.jit import kernel
 
 FIRST = 8  # units that may join at once, at least ...
 SHARE = 0.3  # ... those that violate by more than this share of the worst violation
-PRECISION = 0.2  # of a working set's solution, as a share of the worst violation
+PRECISION = 0.2  # of the solution on a working set, as a share of the worst violation
+TENTH = 0.1  # of the gap that is aimed at, which errors of correlations may make up
 
 MOST_ROUNDS = 500
+MOST_FAILS = 3  # rounds in which no atom joins and the gap is still too large
 
-# The gap that is aimed at and the one that is said to be too large, as shares of the objective.
+# The gap that is aimed at and the one that is reported as too large, as shares of the objective.
 AIM_64, AIM_32 = 1e-10, 1e-6
 SHORT_64, SHORT_32 = 1e-7, 2e-4
 
+NOISE = 1e-15  # rounding of correlations in float64, relative to what cancels in them
+NOISE_32 = 4e8  # times that in float32
 
-# What is known of a code, and where it stands.
+# Places in `Whole.measures`.
 ERROR, INNER, SIZE, LENGTH, CANCELS = range(5)
 
 
-class Forest(NamedTuple):
-    """Groups of k atoms of which any two are nested or disjoint, numbered as `nested.py` says.
+@kernel
+def _correlate(whole, small, n, signal):
+    """Refresh the correlations of all atoms; those of the working set are known more exactly.
 
-    Atoms that can only be zero together form a unit.
+    Returns the number of atoms whose coefficient is not zero.
     """
-
-    own: Any  # int64 (k,): innermost group of each atom
-    rank: Any  # int64 (k,): order of the atoms by their innermost group
-    parent: Any  # int64 (groups,)
-    weight: Any  # float64 (groups,)
-    unit: Any  # int64 (k,)
-    unit_ptr: Any  # int64 (units + 1,)
-    unit_atoms: Any  # int64 (k,): the atoms of unit u are those from unit_ptr[u] to unit_ptr[u + 1]
-
-
-class Whole(NamedTuple):
-    """Scratch for one signal and all atoms."""
-
-    atoms: Any  # int64 (room,): the working set, by rank
-    active: Any  # int64 (room,): those whose coefficient is not zero
-    chosen: Any  # bool (k,): whether an atom is in the working set, all False between signals
-    c: Any  # float64 (k,): correlations of the residual
-    v: Any  # float64 (k,)
-    score: Any  # float64 (units,)
-    squares: Any  # float64 (groups,)
-    factor: Any  # float64 (groups,)
-    local: Any  # int64 (groups,): number of a group in the small problem, or −1
-    measures: Any  # float64 (5,)
-    used: Any  # bool (groups,): whether the code of a group is not zero, all False between rounds
-    unused: Any  # bool (groups,), all False
-
-
-def make_whole(forest: Forest, room: int) -> Whole:
-    """Room for a working set of so many atoms: one per thread, reused for every signal."""
-    k, groups = len(forest.own), len(forest.parent)
-    atoms, active = np.empty((2, room), np.int64)
-    c, v = np.empty((2, k))
-    squares, factor = np.empty((2, groups))
-    used, unused = np.zeros((2, groups), np.bool_)
-    return Whole(
-        atoms, active, np.zeros(k, np.bool_), c, v, np.empty(len(forest.unit_ptr) - 1), squares,
-        factor, np.full(groups, -1), np.empty(5), used, unused,
-    )  # fmt: skip
-
-
-@kernel
-def _insert(forest, whole, small, n, atom, value):
-    """Let an atom join the working set, with this coefficient."""
-    rank, atoms, code = forest.rank, whole.atoms, small.code
-    p = n
-    while p > 0 and rank[atoms[p - 1]] > rank[atom]:
-        atoms[p] = atoms[p - 1]
-        code[p] = code[p - 1]
-        p -= 1
-    atoms[p] = atom
-    code[p] = value
-    whole.chosen[atom] = True
-    return n + 1
-
-
-@kernel
-def _join_unit(forest, whole, small, n, unit):
-    """Let the atoms of a unit join that have not; returns −1 where there is no room."""
-    for u in range(forest.unit_ptr[unit], forest.unit_ptr[unit + 1]):
-        atom = forest.unit_atoms[u]
-        if not whole.chosen[atom]:
-            if n == whole.atoms.size:
-                return -1
-            n = _insert(forest, whole, small, n, atom, 0.0)
-    return n
-
-
-@kernel
-def _start(forest, whole, small, penalty, row, first):
-    """Begin with the units of an earlier code; returns how many atoms, or −1."""
-    indptr, indices, values = first
-    n = 0
-    for p in range(indptr[row], indptr[row + 1]):
-        if values[p] != 0.0:
-            n = _join_unit(forest, whole, small, n, forest.unit[indices[p]])
-            if n < 0:
-                return -1
-    for i in range(n):
-        for p in range(indptr[row], indptr[row + 1]):
-            if indices[p] == whole.atoms[i]:
-                value = np.float64(values[p])
-                small.code[i] = max(value, 0.0) if penalty.positive else value
-    return n
-
-
-@kernel
-def _cut_out(forest, whole, small, n, G, width, q, start):
-    """Write the problem on the working set; returns its numbers of groups and of trees."""
-    local, atoms, H = whole.local, whole.atoms, small.H
-    for i in range(n):
-        g = forest.own[atoms[i]]
-        while g >= 0 and local[g] < 0:
-            local[g] = 0
-            g = forest.parent[g]
-    p = 0
-    for g in range(local.size):
-        if local[g] == 0:
-            local[g] = p
-            small.weight[p] = forest.weight[g]
-            small.parent[p] = g
-            p += 1
-    for g in range(p):
-        around = forest.parent[small.parent[g]]
-        small.parent[g] = local[around] if around >= 0 else -1
-    blocks, begin = 0, 0
-    small.cuts[0, 0] = small.cuts[0, 1] = 0
-    for i in range(n):
-        atom = atoms[i]
-        small.own[i] = local[forest.own[atom]]
-        small.b[i] = q[start + atom]
-        for j in range(i + 1):
-            H[i, j] = H[j, i] = G[atom * width + atoms[j]]
-    for g in range(p):
-        if small.parent[g] < 0:
-            steep = 0.0
-            while begin < n and small.own[begin] <= g:
-                steep = max(steep, H[begin, begin])
-                begin += 1
-            small.steep[blocks] = steep if steep > 0.0 else 1.0
-            blocks += 1
-            small.cuts[blocks, 0], small.cuts[blocks, 1] = begin, g + 1
-    for i in range(n):
-        g = forest.own[atoms[i]]
-        while g >= 0 and local[g] >= 0:
-            local[g] = -1
-            g = forest.parent[g]
-    refresh(small, n)
-    return p, blocks
-
-
-@kernel
-def _correlate(whole, small, n, G, width, q, start, buffer):
-    """Refresh the correlations of all atoms; those of the working set are known better."""
-    s = 0
+    buffer, width = whole.buffer, signal.width
+    s = np.int64(0)
     for i in range(n):
         if small.code[i] != 0.0:
             whole.active[s] = whole.atoms[i]
             buffer[width + s] = small.code[i]
             s += 1
-    subtract_rows(G, width, q, start, whole.active, s, buffer)
+    subtract_rows(signal.G, width, signal.q, signal.start, whole.active, s, buffer)
     for j in range(whole.c.size):
         whole.c[j] = buffer[j]
     for i in range(n):
@@ -191,24 +70,23 @@ def _correlate(whole, small, n, G, width, q, start, buffer):
 
 @kernel
 def _violations(forest, whole, s, penalty):
-    """How much the units outside of the working set violate optimality; the most of it.
+    """Score the units outside the working set by how much they violate optimality; the most.
 
     Groups whose code is not zero do not keep an atom from joining, the others do.
     """
-    own, parent, c, v, score = forest.own, forest.parent, whole.c, whole.v, whole.score
+    innermost, parent, _ = forest.groups
+    c, v, score = whole.c, whole.v, whole.score
     for i in range(s):
-        g = own[whole.active[i]]
+        g = innermost[whole.active[i]]
         while g >= 0 and not whole.used[g]:
             whole.used[g] = True
             g = parent[g]
     for j in range(c.size):
         v[j] = soft(c[j], penalty.l1, penalty.positive)
-    shrink(
-        v, 0, v.size, own, parent, forest.weight, whole.used, 0, parent.size, penalty.lam,
-        whole.squares, whole.factor,
-    )  # fmt: skip
+    span = whole_span(forest.groups)
+    shrink(v, forest.groups, span, whole.used, penalty.lam, whole.scratch)
     for i in range(s):
-        g = own[whole.active[i]]
+        g = innermost[whole.active[i]]
         while g >= 0 and whole.used[g]:
             whole.used[g] = False
             g = parent[g]
@@ -224,12 +102,12 @@ def _violations(forest, whole, s, penalty):
 
 @kernel
 def _join(forest, whole, small, n, top):
-    """Let the units that violate most join; returns how many atoms there are then, or −1."""
+    """Let the units that violate most join; returns the number of atoms, −1 if there is no room."""
     least = (SHARE * top) ** 2
     room = max(FIRST, n)
     for u in range(whole.score.size):
         if whole.score[u] >= least and room > 0:
-            n = _join_unit(forest, whole, small, n, u)
+            n = join_unit(forest, whole, small, n, u)
             if n < 0:
                 return -1
             room -= 1
@@ -238,7 +116,7 @@ def _join(forest, whole, small, n, top):
 
 @kernel
 def _measure(small, n, p, penalty, norm, measures):
-    """Write what the code comes to: ‖r‖², ⟨αD, r⟩, the penalty, ‖α‖₁, and what may cancel."""
+    """Measure the code: ‖r‖², ⟨αD, r⟩, the penalty, ‖α‖₁, and the size of what cancels."""
     error, inner, size, length, longest = norm, 0.0, 0.0, 0.0, 0.0
     fit = 0.0
     for i in range(n):
@@ -248,9 +126,10 @@ def _measure(small, n, p, penalty, norm, measures):
         length += value
         fit += value * np.sqrt(small.H[i, i])
         longest = max(longest, small.H[i, i])
-    add_squares(small.code, 0, n, small.own, small.parent, 0, p, small.squares)
+    squares = small.scratch.squares
+    add_squares(small.code, small.groups, Span(0, n, 0, p), squares)
     for g in range(p):
-        size += small.weight[g] * np.sqrt(small.squares[g])
+        size += small.groups.weight[g] * np.sqrt(squares[g])
     measures[ERROR], measures[INNER] = max(error, 0.0), inner
     measures[SIZE], measures[LENGTH] = penalty.lam * size + penalty.l1 * length, length
     measures[CANCELS] = fit * np.sqrt(longest)
@@ -260,7 +139,7 @@ def _measure(small, n, p, penalty, norm, measures):
 def _certified(forest, whole, penalty, measures, share):
     """Whether the gap is below a share of the objective.
 
-    The residual may be out of the dual's feasible set by as much as that share allows for.
+    The residual may be outside the feasible set of the dual by as much as that share allows.
     """
     error, size = measures[ERROR], measures[SIZE]
     objective = 0.5 * error + size
@@ -270,58 +149,56 @@ def _certified(forest, whole, penalty, measures, share):
     scaled = 1.0 / (1.0 + beyond)
     gap = 0.5 * error * (1.0 - scaled) ** 2 + size - scaled * measures[INNER]
     return gap <= share * objective and vanishes(
-        whole.c, whole.v, forest.own, forest.parent, forest.weight, whole.unused, penalty.lam,
-        penalty.l1, penalty.positive, 1.0 + beyond, whole.squares, whole.factor,
-    )  # fmt: skip
+        whole.c, whole.v, forest.groups, whole.unused, penalty, 1.0 + beyond, whole.scratch
+    )
 
 
 @kernel
-def _descend(forest, whole, small, n, penalty, G, width, q, start, norm, buffer, short, rounds,
-             row):  # fmt: skip
-    """Find the optimum from the n atoms that have joined; returns their number, or −1."""
+def _descend(forest, search, n, penalty, signal, tally):
+    """Find the optimum from the n atoms that have joined; returns their number, −1 if full."""
+    whole, small = search
     measures = whole.measures
-    narrow = buffer.itemsize == 4
+    narrow = whole.buffer.itemsize == 4
     aim, too_large = (AIM_32, SHORT_32) if narrow else (AIM_64, SHORT_64)
     free = penalty.lam == 0.0 and penalty.l1 == 0.0
-    scale = np.float64(largest(q, start, width, False))
-    p, blocks = _cut_out(forest, whole, small, n, G, width, q, start)
+    scale = np.float64(largest_magnitude(signal.q, signal.start, signal.width))
+    p, blocks = cut_out(forest, whole, small, n, signal)
     enough, fails = PRECISION * scale, 0
     for _ in range(MOST_ROUNDS):
-        rounds[row] += 1
+        tally.rounds[signal.row] += 1
         worst = solve_small(small, n, p, blocks, penalty, enough) if n > 0 else 0.0
-        s = _correlate(whole, small, n, G, width, q, start, buffer)
-        _measure(small, n, p, penalty, norm, measures)
+        s = _correlate(whole, small, n, signal)
+        _measure(small, n, p, penalty, signal.norm, measures)
         top = _violations(forest, whole, s, penalty)
-        noise = 1e-15 * (scale + measures[CANCELS])
-        little = max(aim * scale, 4e8 * noise if narrow else noise)
+        noise = NOISE * (scale + measures[CANCELS])
+        little = max(aim * scale, NOISE_32 * noise if narrow else noise)
         if free:
             if max(top, worst) <= little:
                 return n
         elif top <= little and _certified(forest, whole, penalty, measures, aim):
             return n
         objective = 0.5 * measures[ERROR] + measures[SIZE]
-        # With correlations wrong by this much the gap is a tenth of what is allowed.
-        precise = 0.1 * np.sqrt(aim) * scale
+        precise = TENTH * np.sqrt(aim) * scale
         if measures[LENGTH] > 0.0:
-            precise = min(precise, 0.1 * aim * objective / measures[LENGTH])
+            precise = min(precise, TENTH * aim * objective / measures[LENGTH])
         precise = max(precise, noise)
         if top > noise:
             enough = max(PRECISION * top, precise)
             n = _join(forest, whole, small, n, top)
             if n < 0:
-                return -1
-            p, blocks = _cut_out(forest, whole, small, n, G, width, q, start)
-        elif fails == 3:
+                return n
+            p, blocks = cut_out(forest, whole, small, n, signal)
+        elif fails == MOST_FAILS:
             break
         else:
             enough = max(min(precise, 0.01 * enough), noise)
             fails += 1
-    short[0] += not (free or _certified(forest, whole, penalty, measures, too_large))
+    tally.stuck[0] += not (free or _certified(forest, whole, penalty, measures, too_large))
     return n
 
 
 @kernel
-def _write(whole, small, n, out_atoms, out_codes, position):
+def _write(whole, small, n, out, position):
     """Append the code to the output by increasing atom; returns where it ends."""
     end = position
     for i in range(n):
@@ -329,44 +206,41 @@ def _write(whole, small, n, out_atoms, out_codes, position):
         whole.chosen[atom] = False
         if small.code[i] != 0.0:
             p = end
-            while p > position and out_atoms[p - 1] > atom:
-                out_atoms[p] = out_atoms[p - 1]
-                out_codes[p] = out_codes[p - 1]
+            while p > position and out.indices[p - 1] > atom:
+                out.indices[p] = out.indices[p - 1]
+                out.values[p] = out.values[p - 1]
                 p -= 1
-            out_atoms[p] = atom
-            out_codes[p] = small.code[i]
+            out.indices[p] = atom
+            out.values[p] = small.code[i]
             end += 1
     return end
 
 
 @kernel
-def nested_lasso_rows(G, Q, norms, row, forest, penalty, warm, first, whole, small, buffer,
-                      out_ptr, out_atoms, out_codes, short, rounds):  # fmt: skip
-    """Solve for the rows of Q from ``row`` on; returns the first row not done.
+def grouped_lasso_rows(G, signals, row, forest, penalty, search, out, tally):
+    """Solve for the rows of ``signals`` from ``row`` on; returns the first row not done.
 
-    Q is (n, width), G flat with rows ``width`` apart; width fills whole vectors. With ``warm`` a
-    row starts from its code in ``first`` (indptr, indices, values). Stops early, to be called
-    again, when the working set or the output has no room left; the buffer is as long as width and
-    this room. ``short[0]`` counts the rows
-    that have not come near the optimum, ``rounds`` how many passes over the correlations each
-    row took.
+    Stops early, to be called again, when the working set or the output has no room left.
+    ``tally.rounds`` counts passes over all correlations.
     """
-    n_rows, width = Q.shape
-    q = Q.reshape(-1)
+    n_rows, width = signals.Q.shape
+    q = signals.Q.reshape(-1)
+    whole, small = search
+    warm = signals.first.indptr.size > 1
     while row < n_rows:
-        position = out_ptr[row]
-        if position + whole.atoms.size > out_atoms.size:
+        position = out.indptr[row]
+        if position + whole.atoms.size > out.indices.size:
             return row
-        rounds[row] = 0
-        n = _start(forest, whole, small, penalty, row, first) if warm else 0
+        tally.rounds[row] = 0
+        n = np.int64(0)
+        if warm:
+            n = start_from(forest, whole, small, penalty, row, signals.first)
         if n >= 0:
-            n = _descend(
-                forest, whole, small, n, penalty, G, width, q, row * width, norms[row],
-                buffer, short, rounds, row,
-            )  # fmt: skip
+            signal = GroupedSignal(G, width, q, row * width, row, signals.norms[row])
+            n = _descend(forest, search, n, penalty, signal, tally)
         if n < 0:
             whole.chosen[:] = False
             return row
-        out_ptr[row + 1] = _write(whole, small, n, out_atoms, out_codes, position)
+        out.indptr[row + 1] = _write(whole, small, n, out, position)
         row += 1
     return row

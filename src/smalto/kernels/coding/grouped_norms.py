@@ -5,16 +5,56 @@
 shrinks the groups one after the other, inner ones before those around them.
 
 Groups are numbered so that inner ones come first and the groups of one tree (an outermost group
-and all inside it) follow each other. ``own[i]`` is the innermost group of coefficient i,
-``parent[g]`` the group around g, or −1. Only the coefficients from ``begin`` to ``end`` and the
-groups from ``low`` to ``high`` are looked at: one or more trees, whole.
+and all groups inside it) follow each other.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from smalto.kernels.jit import kernel
+
+LAST_BITS = 1e-15  # relative precision of `dual_norms`
+
+
+class AtomGroups(NamedTuple):
+    """Groups of atoms, numbered as above."""
+
+    innermost: Any  # int64 (k,): innermost group of each atom
+    parent: Any  # int64 (groups,): the group around each group, −1 if there is none
+    weight: Any  # float64 (groups,)
+
+
+class Penalty(NamedTuple):
+    """What is added to the error: ``lam Ω(α) + l1 ‖α‖₁``, and whether α ≥ 0."""
+
+    lam: float
+    l1: float
+    positive: bool
+
+
+class Span(NamedTuple):
+    """One or more whole trees: some coefficients and their groups."""
+
+    begin: int  # first coefficient
+    end: int  # last coefficient + 1
+    low: int  # first group
+    high: int  # last group + 1
+
+
+class PerGroup(NamedTuple):
+    """Scratch with one number per group."""
+
+    squares: Any  # ‖v_g‖²
+    factor: Any
+
+
+@kernel
+def whole_span(groups):
+    """All coefficients and all groups."""
+    return Span(0, groups.innermost.size, 0, groups.parent.size)
 
 
 @kernel
@@ -28,24 +68,27 @@ def soft(value, level, positive):
 
 
 @kernel
-def add_squares(v, begin, end, own, parent, low, high, squares):
-    """``‖v_g‖²`` of each group."""
-    for g in range(low, high):
+def add_squares(v, groups, span, squares):
+    """Write ``‖v_g‖²`` of each group of the span."""
+    for g in range(span.low, span.high):
         squares[g] = 0.0
-    for i in range(begin, end):
-        squares[own[i]] += v[i] * v[i]
-    for g in range(low, high):
-        if parent[g] >= 0:
-            squares[parent[g]] += squares[g]
+    for i in range(span.begin, span.end):
+        squares[groups.innermost[i]] += v[i] * v[i]
+    for g in range(span.low, span.high):
+        if groups.parent[g] >= 0:
+            squares[groups.parent[g]] += squares[g]
 
 
 @kernel
-def shrink(v, begin, end, own, parent, weight, skip, low, high, level, squares, factor):
-    """``v ← argmin_u ½‖u − v‖² + level Ω(u)``, without the groups whose ``skip`` is True."""
+def shrink(v, groups, span, skip, level, scratch):
+    """``v ← argmin_u ½‖u − v‖² + level Ω(u)``, without the groups for which ``skip`` is True."""
+    innermost, parent, weight = groups
+    squares, factor = scratch
+    begin, end, low, high = span
     for g in range(low, high):
         squares[g] = 0.0
     for i in range(begin, end):
-        squares[own[i]] += v[i] * v[i]
+        squares[innermost[i]] += v[i] * v[i]
     for g in range(low, high):
         factor[g] = 1.0
         if not skip[g]:
@@ -57,81 +100,81 @@ def shrink(v, begin, end, own, parent, weight, skip, low, high, level, squares, 
         if parent[g] >= 0:
             factor[g] *= factor[parent[g]]
     for i in range(begin, end):
-        v[i] *= factor[own[i]]
+        v[i] *= factor[innermost[i]]
 
 
 @kernel
-def norms_of_rows(indptr, indices, values, own, parent, weight, squares, out):
+def norms_of_rows(codes, groups, squares, out):
     """``Ω(α)`` of each row of sparse codes."""
-    p = parent.size
+    innermost, parent, weight = groups
     for row in range(out.size):
         squares[:] = 0.0
-        for at in range(indptr[row], indptr[row + 1]):
-            value = np.float64(values[at])
-            squares[own[indices[at]]] += value * value
+        for at in range(codes.indptr[row], codes.indptr[row + 1]):
+            value = np.float64(codes.values[at])
+            squares[innermost[codes.indices[at]]] += value * value
         out[row] = 0.0
-        for g in range(p):
+        for g in range(parent.size):
             out[row] += weight[g] * np.sqrt(squares[g])
             if parent[g] >= 0:
                 squares[parent[g]] += squares[g]
 
 
 @kernel
-def vanishes(c, v, own, parent, weight, skip, lam, l1, positive, times, squares, factor):
+def vanishes(c, v, groups, skip, penalty, times, scratch):
     """Whether c is in ``times`` the unit ball of the dual norm of ``lam Ω + l1 ‖·‖₁``.
 
-    It is just when the proximal operator at that level takes it to zero; v is scratch.
+    It is if and only if the proximal operator at that level takes it to zero. v is scratch.
     """
-    n = own.size
-    for i in range(n):
-        v[i] = soft(np.float64(c[i]), times * l1, positive)
-    shrink(
-        v, 0, n, own, parent, weight, skip, 0, parent.size, times * lam, squares, factor
-    )  # fmt: skip
+    for i in range(v.size):
+        v[i] = soft(np.float64(c[i]), times * penalty.l1, penalty.positive)
+    shrink(v, groups, whole_span(groups), skip, times * penalty.lam, scratch)
     missed = 0
-    for i in range(n):
+    for i in range(v.size):
         missed += v[i] != 0.0
     return missed == 0
 
 
 @kernel
-def dual_norms(C, own, parent, weight, lam, l1, positive, skip, v, squares, factor, out):
+def _upper_bound(c, groups, penalty, squares):
+    """A level at which c vanishes: coefficients one by one, or together with their own group."""
+    lam, l1, positive = penalty
+    top = 0.0
+    squares[:] = 0.0
+    for i in range(groups.innermost.size):
+        value = max(c[i], 0.0) if positive else abs(c[i])
+        top = max(top, value)
+        squares[groups.innermost[i]] += value * value
+    high = top / l1 if l1 > 0.0 else np.inf
+    if lam > 0.0:
+        most = 0.0
+        for g in range(squares.size):
+            most = max(most, np.sqrt(squares[g]) / (lam * groups.weight[g]))
+        high = min(high, most)
+    return high
+
+
+@kernel
+def dual_norms(C, v, groups, skip, penalty, scratch, out):
     """The dual norm of ``lam Ω + l1 ‖·‖₁`` of each row of C, or 1 where it is less.
 
-    By bisection to the last bits, from above: what comes out is never too small.
+    By bisection to the last bits, from above: the result is never too small.
     """
-    n, p = own.size, parent.size
     for row in range(len(C)):
         c = C[row]
-        if vanishes(c, v, own, parent, weight, skip, lam, l1, positive, 1.0, squares, factor):
+        if vanishes(c, v, groups, skip, penalty, 1.0, scratch):
             out[row] = 1.0
             continue
-        # Enough: that coefficients vanish one by one, or with no more than their own group.
-        top = 0.0
-        for g in range(p):
-            squares[g] = 0.0
-        for i in range(n):
-            value = max(c[i], 0.0) if positive else abs(c[i])
-            top = max(top, value)
-            squares[own[i]] += value * value
-        high = top / l1 if l1 > 0.0 else np.inf
-        if lam > 0.0:
-            most = 0.0
-            for g in range(p):
-                most = max(most, np.sqrt(squares[g]) / (lam * weight[g]))
-            high = min(high, most)
+        high = _upper_bound(c, groups, penalty, scratch.squares)
         if high == np.inf:
             out[row] = np.inf
             continue
-        high = max(high * (1.0 + 1e-15), 1.0)
+        high = max(high * (1.0 + LAST_BITS), 1.0)
         low = 1.0
         while True:
             middle = 0.5 * (low + high)
-            if not low < middle < high or high - low < 1e-15 * high:
+            if not low < middle < high or high - low < LAST_BITS * high:
                 break
-            if vanishes(
-                c, v, own, parent, weight, skip, lam, l1, positive, middle, squares, factor
-            ):  # fmt: skip
+            if vanishes(c, v, groups, skip, penalty, middle, scratch):
                 high = middle
             else:
                 low = middle

@@ -4,7 +4,7 @@ Solves ``min_A ½‖X − AD‖² + lam Σ_j ‖A_j‖₂`` for each group of ro
 coefficients of atom j, one per signal (the ℓ1/ℓ2 norm). A working set of atoms grows:
 
 1. all correlations ``C = Q − A G`` are computed in one pass, but only their norms over the group
-   are kept; with them comes the duality gap, which ends it when it is small;
+   are kept; they give the duality gap, and when that is small the method ends;
 2. the atoms that violate optimality, ‖C_j‖ > lam, by more than a share of the worst join;
 3. the problem on the working set is solved (`joint_newton.py`), ever more exactly; atoms whose
    coefficients are zero leave.
@@ -12,26 +12,90 @@ coefficients of atom j, one per signal (the ℓ1/ℓ2 norm). A working set of at
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from smalto.kernels.coding.active_set import LANES, largest
-from smalto.kernels.coding.joint_newton import SPARE, inner, refresh, settle
-from smalto.kernels.coding.joint_tables import padded, write_group
+from smalto.kernels.coding.active_set import LANES, largest_value
+from smalto.kernels.coding.joint_newton import WorkingSet, make_working_set, refresh, settle
+from smalto.kernels.coding.joint_tables import group_norm, padded, write_group
+from smalto.kernels.coding.small_matrices import SPARE, inner
 from smalto.kernels.jit import kernel
 from smalto.kernels.simd import above, fma, lanes, load, lowest_bit, splat, store, zero
 
 FIRST = 8  # atoms that may join at once, at least ...
 SHARE = 0.5  # ... those that violate by more than this share of the worst violation
-_MOST = 500  # rounds
-_EASE = 0.1  # what a round's solution may violate, as a share of what the last one did
+_MOST_ROUNDS = 500
+_EASE = 0.1  # what the solution of a round may violate, as a share of the last violation
+_TIGHTEN = 1e-3  # factor for that where no further atom joins
+_FAST_GAP = 1e-6  # relative gap at which the search in float32 ends
+_STUCK = 1e3  # times the gap that is aimed at: reported as too large
+
+
+class Penalty(NamedTuple):
+    """``lam Σ_j ‖A_j‖₂``, and when it is minimized well enough."""
+
+    lam: float
+    by_size: bool  # whether lam is to be multiplied by the root of the size of a group
+    tolerance: float  # gap, as a share of the objective
+
+
+class Goal(NamedTuple):
+    """The same for one group and one stage."""
+
+    lam: float
+    tolerance: float
+    norm: float  # ‖X‖²
+    scale: float  # largest norm of correlations, for what counts as rounding
+
+
+class JointView(NamedTuple):
+    """A group in one precision: what passes over all atoms read and write."""
+
+    G: Any
+    q: Any
+    row: int  # of its first signal in q
+    n: int  # signals
+    codes: Any  # table of coefficients
+    score: Any  # (width,): squared norms of the correlations over the group
+
+
+class JointSearch(NamedTuple):
+    """Scratch for one group."""
+
+    working: WorkingSet
+    codes: Any  # as in `JointView`
+    fast_codes: Any  # the same in float32; `codes` itself if that is float32
+    score: Any
+    fast_score: Any
+    fast_q: Any  # float32: correlations of the group; empty if not needed
+    order: Any  # int64 (rows,)
+
+
+def make_joint_search(width: int, largest_group: int, room: int, dtype: Any) -> JointSearch:
+    """Room for ``room`` atoms in use out of ``width``: one per thread, reused for every group."""
+    rows, single = room + SPARE, np.float32
+    codes = np.empty(rows * padded(largest_group), dtype)
+    two_stages = dtype != single
+    return JointSearch(
+        make_working_set(width, largest_group, room),
+        codes,
+        np.empty(codes.size, single) if two_stages else codes,
+        np.empty(width, dtype),
+        np.empty(width, single),
+        np.empty(largest_group * width if two_stages else 0, single),
+        np.zeros(rows, np.int64),
+    )
 
 
 @kernel
-def _norms_of_correlations(G, width, q, row, n, atoms, s, a, size, score):
-    """Write ``Σ_i c_ij²`` over the signals i, for every atom j, of ``c = q − a G``.
+def _norms_of_correlations(view, atoms, s):
+    """Write ``Σ_i c_ij²`` over the signals i, for every atom j, of ``c = q − codes G``.
 
-    ``a`` is the table of codes in the dtype of G. Four signals and two vectors of atoms at once.
+    Four signals and two vectors of atoms at once.
     """
+    G, q, row, n, a, score = view
+    width, size = score.size, padded(n)
     step = lanes(score)
     for j in range(0, width, 2 * step):
         two = j + step < width  # widths are whole vectors of float32
@@ -74,143 +138,133 @@ def _norms_of_correlations(G, width, q, row, n, atoms, s, a, size, score):
 
 
 @kernel
-def _join(G, q, width, row, n, size, score, top, lam, gram, stride, atoms, s, room, used, codes,
-          given, norms):  # fmt: skip
-    """Let the worst violators join, with coefficients of zero; the new number of atoms."""
+def _join(exact, score, top, lam, working, s):
+    """Let the worst violators join, with coefficients of zero; returns the new number of atoms."""
+    gram, stride, codes, q = working.gram, working.stride, working.codes, working.q
+    size, width = padded(exact.n), score.size
     least = lam + (top - lam) * SHARE
     threshold = splat(score.dtype.type(least * least))
-    room = min(max(FIRST, s), room - s)
+    room = min(max(FIRST, s), working.norms.size - SPARE - s)
     for block in range(0, width, lanes(score)):
         bits = above(load(score, block), threshold)
         while bits != 0 and room > 0:
             j = block + lowest_bit(bits)
             bits &= bits - 1
-            if used[j]:
+            if working.used[j]:
                 continue
-            used[j] = True
-            atoms[s] = j
-            norms[s] = 0.0
+            working.used[j] = True
+            working.atoms[s] = j
+            working.norms[s] = 0.0
             for r in range(s + 1):
-                value = np.float64(G[j * width + atoms[r]])
+                value = np.float64(exact.G[j * width + working.atoms[r]])
                 gram[s * stride + r] = value
                 gram[r * stride + s] = value
             for o in range(0, size, LANES):
                 store(codes, s * size + o, splat(0.0))
-                store(given, s * size + o, splat(0.0))
-            for i in range(n):
-                given[s * size + i] = q[(row + i) * width + j]
+                store(q, s * size + o, splat(0.0))
+            for i in range(exact.n):
+                q[s * size + i] = exact.q[(exact.row + i) * width + j]
             s += 1
             room -= 1
     return s
 
 
 @kernel
-def _gap(norm, top, lam, codes, given, left, norms, s, size):
+def _gap(goal, top, working, s, size):
     """The duality gap and the objective, from the largest norm of correlations.
 
     Scaled residuals are feasible for the dual problem.
     """
+    lam, codes = goal.lam, working.codes
     fitted, taken, total = 0.0, 0.0, 0.0
     for p in range(s):
-        with_left = inner(codes, p * size, left, p * size, size)
-        fitted += with_left
-        taken += inner(codes, p * size, given, p * size, size) + with_left
-        total += norms[p]
-    square = max(norm - taken, 0.0)  # ‖R‖², and ⟨X, R⟩ = ‖R‖² + ⟨AD, R⟩
+        with_residual = inner(codes, p * size, working.c, p * size, size)
+        fitted += with_residual
+        taken += inner(codes, p * size, working.q, p * size, size) + with_residual
+        total += working.norms[p]
+    square = max(goal.norm - taken, 0.0)  # ‖R‖², and ⟨X, R⟩ = ‖R‖² + ⟨AD, R⟩
     scale = lam / top if top > lam else 1.0
     primal = 0.5 * square + lam * total
     return primal - scale * (square + fitted) + 0.5 * scale * scale * square, primal
 
 
 @kernel
-def _descend(G, q, row, fast_G, fast_q, fast_row, width, n, norm, scale, lam, tolerance, score, a,
-             gram, stride, atoms, s, room, used, codes, left, given, norms, matrix, schur, move,
-             other, small, stuck, rounds):  # fmt: skip
-    """Rounds of join, settle, refresh, until optimal; the number of atoms, or −1 if full.
+def _descend(exact, view, goal, working, s, tally):
+    """Rounds of join, settle, refresh, until optimal; returns the number of atoms, −1 if full.
 
-    The working set reads ``G`` and ``q``; the passes over all atoms read ``fast_G`` and ``fast_q``,
-    which may be float32 copies, and write to ``a`` and ``score`` of the same dtype.
+    The working set reads the exact view; the passes over all atoms read and write the other one,
+    which may be in float32.
     """
-    size = padded(n)
+    lam, scale, score = goal.lam, goal.scale, view.score
+    size, width = padded(view.n), score.size
     allowed = 64.0 * np.float64(np.finfo(score.dtype).eps) * scale
     unit = np.finfo(np.float64).eps
-    floor, tight = 8.0 * unit * norm, 64.0 * unit * scale
-    goal = scale
-    for _ in range(_MOST):
-        refresh(gram, stride, s, codes, given, left, size)
+    floor, tight = 8.0 * unit * goal.norm, 64.0 * unit * scale
+    violation = scale  # that `settle` may leave
+    for _ in range(_MOST_ROUNDS):
+        refresh(working, s, size)
         for o in range(s * size):
-            a[o] = codes[o]
-        _norms_of_correlations(fast_G, width, fast_q, fast_row, n, atoms, s, a, size, score)
-        top = np.sqrt(np.float64(largest(score, 0, width, True)))
-        rounds[row] += 1
-        gap, primal = _gap(norm, top, lam, codes, given, left, norms, s, size)
-        if gap <= tolerance * primal + floor:
+            view.codes[o] = working.codes[o]
+        _norms_of_correlations(view, working.atoms, s)
+        top = np.sqrt(np.float64(largest_value(score, np.int64(0), width)))
+        tally.rounds[exact.row] += 1
+        gap, primal = _gap(goal, top, working, s, size)
+        if gap <= goal.tolerance * primal + floor:
             return s
         before = s
         if top > lam + allowed:
-            if s == room and s < width:
-                return -1
-            s = _join(G, q, width, row, n, size, score, top, lam, gram, stride, atoms, s, room,
-                      used, codes, given, norms)  # fmt: skip
+            if s == working.norms.size - SPARE and s < width:
+                return np.int64(-1)
+            s = _join(exact, score, top, lam, working, s)
         if s > before:
-            goal = max(min(goal, _EASE * (top - lam)), tight)
-        elif goal <= tight:
+            violation = max(min(violation, _EASE * (top - lam)), tight)
+        elif violation <= tight:
             break  # rounding keeps it from the optimum
         else:
-            goal = max(1e-3 * goal, tight)
-        s = settle(gram, stride, s, lam, goal, atoms, used, codes, given, left, size, norms, matrix,
-                   schur, move, other, small)  # fmt: skip
-    if gap > 1e3 * (tolerance * primal + floor):
-        stuck[0] += 1
+            violation = max(_TIGHTEN * violation, tight)
+        s = settle(working, s, size, lam, violation)
+    if gap > _STUCK * (goal.tolerance * primal + floor):
+        tally.stuck[0] += 1
     return s
 
 
 @kernel
-def joint_lasso_groups(G, fast_G, Q, groups, g, squares, lam, by_size, tolerance, fast_q, score,
-                       fast_score, a, fast_a, gram, atoms, used, codes, left, given, norms, matrix,
-                       schur, move, other, small, order, out_ptr, out_atoms, out_codes, stuck,
-                       rounds):  # fmt: skip
-    """Code the groups of rows of Q from group ``g`` on; returns the first one not done.
+def joint_lasso_groups(gram, signals, g, penalty, search, out, tally):
+    """Code the groups of signals from group ``g`` on; returns the first one not done.
 
-    G and fast_G are flat; where they differ in dtype, the search runs on the latter and the end is
-    made exact. ``squares`` are ‖x‖² of the rows; with ``by_size`` lam is meant times the root of
-    a group's size. Stops early when the working set or the output has no room left; ``stuck[0]``
-    counts the groups that rounding has kept from the optimum.
+    Stops early, to be called again, when the working set or the output has no room left.
     """
-    width = Q.shape[1]
-    q = Q.reshape(-1)
-    room = norms.size - SPARE
-    stride = gram.size // norms.size
-    while g < groups.size - 1:
-        row, n = groups[g], groups[g + 1] - groups[g]
-        if out_ptr[row] + n * room > out_atoms.size:
+    working, codes, fast_codes, score, fast_score, fast_q, order = search
+    width = score.size
+    q = signals.Q.reshape(-1)
+    room = working.norms.size - SPARE
+    while g < signals.groups.size - 1:
+        row, n = signals.groups[g], signals.groups[g + 1] - signals.groups[g]
+        if out.indptr[row] + n * room > out.indices.size:
             return g
-        norm = 0.0
-        for i in range(row, row + n):
-            norm += squares[i]
-            rounds[i] = 0
-        here = lam * np.sqrt(np.float64(n)) if by_size else lam
-        _norms_of_correlations(G, width, q, row, n, atoms, 0, a, padded(n), score)
-        scale = np.sqrt(np.float64(largest(score, 0, width, True)))
-        s, ended = 0, stuck[0]
-        if scale > here and fast_G.itemsize != G.itemsize:
+        tally.rounds[row : row + n] = 0
+        norm = group_norm(signals, g)
+        lam = penalty.lam * np.sqrt(np.float64(n)) if penalty.by_size else penalty.lam
+        exact = JointView(gram.exact, q, row, n, codes, score)
+        s, stuck = np.int64(0), tally.stuck[0]
+        _norms_of_correlations(exact, working.atoms, s)
+        scale = np.sqrt(np.float64(largest_value(score, np.int64(0), width)))
+        if scale > lam and gram.fast.itemsize != gram.exact.itemsize:
             for o in range(n * width):
                 fast_q[o] = q[row * width + o]
-            s = _descend(G, q, row, fast_G, fast_q, 0, width, n, norm, scale, here, 1e-6,
-                         fast_score, fast_a, gram, stride, atoms, s, room, used, codes, left, given,
-                         norms, matrix, schur, move, other, small, stuck, rounds)  # fmt: skip
-            stuck[0] = ended  # only the end counts
-        if scale > here and s >= 0:
-            s = _descend(G, q, row, G, q, row, width, n, norm, scale, here, tolerance, score, a,
-                         gram, stride, atoms, s, room, used, codes, left, given, norms, matrix,
-                         schur, move, other, small, stuck, rounds)  # fmt: skip
+            fast = JointView(gram.fast, fast_q, 0, n, fast_codes, fast_score)
+            s = _descend(exact, fast, Goal(lam, _FAST_GAP, norm, scale), working, s, tally)
+            tally.stuck[0] = stuck  # only the exact stage counts
+        if scale > lam and s >= 0:
+            goal = Goal(lam, penalty.tolerance, norm, scale)
+            s = _descend(exact, exact, goal, working, s, tally)
         if s < 0:
-            used[:] = False
+            working.used[:] = False
             return g
         for p in range(s):
-            used[atoms[p]] = False
-        write_group(codes, atoms, s, order, row, n, out_ptr, out_atoms, out_codes)
+            working.used[working.atoms[p]] = False
+        write_group(working.codes, working.atoms, s, order, row, n, out)
         for i in range(row + 1, row + n):
-            rounds[i] = rounds[row]
+            tally.rounds[i] = tally.rounds[row]
         g += 1
     return g

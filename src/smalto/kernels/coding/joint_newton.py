@@ -4,7 +4,7 @@ For the active atoms S with Gram matrix G (s × s) the problem is
 
     min_A  ½⟨A, G A⟩ − ⟨Q, A⟩ + lam Σ_p ‖a_p‖₂,
 
-with a row a_p of coefficients for each atom, one per signal of the group. A sweep minimises over
+with a row a_p of coefficients for each atom, one per signal of the group. A sweep minimizes over
 one row after the other, in closed form. Where no row is zero the objective is smooth, and its
 Hessian is that of ``G`` for each signal plus ``w_p (I − u_p u_pᵀ)`` for each atom, where
 ``w_p = lam/‖a_p‖`` and ``u_p = a_p/‖a_p‖``: a matrix of s·n rows. But Newton's equation for it,
@@ -12,149 +12,102 @@ Hessian is that of ``G`` for each signal plus ``w_p (I − u_p u_pᵀ)`` for eac
     M Δ = E + (w_p t_p u_p)_p   with  M = G + diag(w),  t_p = ⟨u_p, Δ_p⟩,  E minus the gradient,
 
 becomes one of s rows for t, ``(P ∘ UUᵀ) t = (w_p ⟨u_p, (M⁻¹E)_p⟩)_p``, with the parallel sum
-``P = W − W M⁻¹ W = W M⁻¹ G`` of G and W = diag(w), which is positive where G is. So an exact
-Newton step costs no more than a few sweeps. G is made positive by a trifle on its diagonal: where
-atoms depend on others the step is then long, along directions that leave the fit as it is, and the
-line search ends it where an atom becomes zero.
+``P = W − W M⁻¹ W = W M⁻¹ G`` of G and W = diag(w), which is positive definite where G is. So an
+exact Newton step costs no more than a few sweeps. A little is added to the diagonal of G to make it
+positive definite: where atoms depend on others the step is then long, along directions that leave
+the fit as it is, and the line search ends it where an atom becomes zero.
 
-Tables of A, Q, Δ and so on have a row of `padded` length per atom, square matrices rows ``stride``
-apart; there is room for at least `SPARE` more rows than atoms. All in float64.
+Tables of A, Q, Δ and so on have a row per atom, ``size`` numbers apart (see `padded`); rows of
+square matrices are ``stride`` apart. There is room for `SPARE` more rows than atoms. All is in
+float64.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from smalto.kernels.coding.active_set import LANES
+from smalto.kernels.coding.joint_tables import padded
+from smalto.kernels.coding.small_matrices import (
+    SPARE,
+    inner,
+    invert,
+    multiply,
+    solve,
+    store_two,
+)
 from smalto.kernels.jit import kernel
 from smalto.kernels.simd import fma, hsum, load, splat, store
 
-SPARE = 4  # rows that are computed at once
 _HALVINGS = 40  # of the interval of a line search
-_DAMPING = 1e-10  # of the diagonal of G, on top of it
+_SHORTEST = 1e-15  # step at which a line search gives up
+_DAMPING = 1e-10  # share of the diagonal of G that is added to it
 _CANCELLED = 1e-6  # share of its parts below which a curvature is computed without subtraction
 _VANISHED = 1e-3  # share of its norm that an atom has kept when it is taken to have vanished
 _WARM_UP = 2  # sweeps before a Newton step, at least
 _PATIENCE = 4  # sweeps that take as long as a Newton step
-_MOST = 300  # sweeps
+_MOST_SWEEPS = 300
+
+
+class WorkingSet(NamedTuple):
+    """The joint lasso on the atoms that are in use. How many there are, s, is passed along."""
+
+    atoms: Any  # int64 (rows,): which atoms
+    used: Any  # bool (width,): whether an atom is among them, all False between groups
+    gram: Any  # their Gram matrix G, flat
+    stride: int  # of square matrices
+    q: Any  # table of correlations of the signals
+    c: Any  # table of correlations of the residuals
+    codes: Any  # table of coefficients A
+    norms: Any  # (rows,): of the rows of A
+    newton: NewtonScratch
+
+
+class NewtonScratch(NamedTuple):
+    """Scratch for Newton steps."""
+
+    matrix: Any  # as large as the Gram matrix
+    schur: Any  # the same
+    step: Any  # table of Δ
+    product: Any  # table of M Δ
+    three: Any  # (3 * rows,): three numbers per atom
+
+
+def make_working_set(width: int, largest_group: int, room: int) -> WorkingSet:
+    """Room for ``room`` atoms out of ``width``: one per thread, reused for every group."""
+    rows = room + SPARE
+    stride = -(-rows // LANES) * LANES
+    gram, matrix, schur = np.zeros((3, rows * stride))
+    q, c, codes, step, product = np.zeros((5, rows * padded(largest_group)))
+    scratch = NewtonScratch(matrix, schur, step, product, np.zeros(3 * rows))
+    atoms, used = np.zeros(rows, np.int64), np.zeros(width, np.bool_)
+    return WorkingSet(atoms, used, gram, stride, q, c, codes, np.zeros(rows), scratch)
 
 
 @kernel
-def inner(x, i, y, j, size):
-    """``⟨x[i:], y[j:]⟩`` of so many numbers."""
-    total = splat(0.0)
-    for o in range(0, size, LANES):
-        total = fma(load(x, i + o), load(y, j + o), total)
-    return hsum(total)
-
-
-@kernel
-def multiply(matrix, stride, s, source, target, size):
-    """``target = matrix @ source``, for tables of so many numbers a row."""
-    for i in range(0, s, SPARE):
-        m0 = i * stride
-        m1, m2, m3 = m0 + stride, m0 + 2 * stride, m0 + 3 * stride
-        at = i * size
-        for o in range(0, size - LANES, 2 * LANES):
-            a0, a1, a2, a3 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
-            b0, b1, b2, b3 = a0, a0, a0, a0
-            for r in range(s):
-                a, b = load(source, r * size + o), load(source, r * size + o + LANES)
-                w = splat(matrix[m0 + r])
-                a0, b0 = fma(w, a, a0), fma(w, b, b0)
-                w = splat(matrix[m1 + r])
-                a1, b1 = fma(w, a, a1), fma(w, b, b1)
-                w = splat(matrix[m2 + r])
-                a2, b2 = fma(w, a, a2), fma(w, b, b2)
-                w = splat(matrix[m3 + r])
-                a3, b3 = fma(w, a, a3), fma(w, b, b3)
-            _store_two(target, at + o, a0, b0)
-            _store_two(target, at + size + o, a1, b1)
-            _store_two(target, at + 2 * size + o, a2, b2)
-            _store_two(target, at + 3 * size + o, a3, b3)
-        if size % (2 * LANES):
-            o = size - LANES
-            a0, a1, a2, a3 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
-            for r in range(s):
-                a = load(source, r * size + o)
-                a0 = fma(splat(matrix[m0 + r]), a, a0)
-                a1 = fma(splat(matrix[m1 + r]), a, a1)
-                a2 = fma(splat(matrix[m2 + r]), a, a2)
-                a3 = fma(splat(matrix[m3 + r]), a, a3)
-            store(target, at + o, a0)
-            store(target, at + size + o, a1)
-            store(target, at + 2 * size + o, a2)
-            store(target, at + 3 * size + o, a3)
-
-
-@kernel
-def _store_two(target, at, a, b):
-    store(target, at, a)
-    store(target, at + LANES, b)
-
-
-@kernel
-def refresh(gram, stride, s, codes, given, left, size):
-    """The correlations of the residuals with the active atoms: ``left = given − gram codes``."""
-    multiply(gram, stride, s, codes, left, size)
+def refresh(working, s, size):
+    """Compute the correlations of the residuals with the active atoms: ``c = q − gram codes``."""
+    q, c = working.q, working.c
+    multiply(working.gram, working.stride, s, working.codes, c, size)
     for o in range(0, s * size, LANES):
-        store(left, o, load(given, o) - load(left, o))
+        store(c, o, load(q, o) - load(c, o))
 
 
 @kernel
-def invert(matrix, stride, s):
-    """Invert a positive matrix in place; False, and of no use, where it is not (to rounding)."""
-    for p in range(s):
-        row = p * stride
-        pivot = matrix[row + p]
-        if not pivot > 0.0:
-            return False
-        matrix[row + p] = 1.0
-        by = splat(1.0 / pivot)
-        for o in range(0, s, LANES):
-            store(matrix, row + o, load(matrix, row + o) * by)
-        for r in range(s):
-            if r != p:
-                other = r * stride
-                minus = splat(-matrix[other + p])
-                matrix[other + p] = 0.0
-                for o in range(0, s, LANES):
-                    v = fma(minus, load(matrix, row + o), load(matrix, other + o))
-                    store(matrix, other + o, v)
-    return True
+def sweep(working, s, size, lam, row):
+    """Minimize over the coefficients of one atom after the other; returns the worst violation met.
 
-
-@kernel
-def solve(matrix, stride, s, b):
-    """Solve for b, in place, with a positive matrix, which is lost; False where it is not."""
-    for p in range(s):
-        row = p * stride
-        pivot = matrix[row + p]
-        if not pivot > 0.0:
-            return False
-        for r in range(p + 1, s):
-            other = r * stride
-            factor = -matrix[other + p] / pivot
-            minus = splat(factor)
-            for o in range(p // LANES * LANES, s, LANES):
-                v = fma(minus, load(matrix, row + o), load(matrix, other + o))
-                store(matrix, other + o, v)
-            b[r] += factor * b[p]
-    for p in range(s - 1, -1, -1):
-        row = p * stride
-        total = b[p]
-        for r in range(p + 1, s):
-            total -= matrix[row + r] * b[r]
-        b[p] = total / matrix[row + p]
-    return True
-
-
-@kernel
-def sweep(gram, stride, s, lam, codes, given, size, norms, row):
-    """Minimise over the coefficients of one atom after the other; the worst violation met.
-
-    ``norms`` are those of the rows of the codes; ``row`` has room for one.
+    ``row`` is scratch for a row of a table.
     """
+    gram, stride, q, codes, norms = (
+        working.gram,
+        working.stride,
+        working.q,
+        working.codes,
+        working.norms,
+    )
     worst = 0.0
     for p in range(s):
         begin, line = p * size, p * stride
@@ -163,19 +116,19 @@ def sweep(gram, stride, s, lam, codes, given, size, norms, row):
         total = splat(0.0)
         o = 0
         while o + 4 * LANES <= size:
-            v0, v1 = load(given, begin + o), load(given, begin + o + LANES)
-            v2, v3 = load(given, begin + o + 2 * LANES), load(given, begin + o + 3 * LANES)
+            v0, v1 = load(q, begin + o), load(q, begin + o + LANES)
+            v2, v3 = load(q, begin + o + 2 * LANES), load(q, begin + o + 3 * LANES)
             for r in range(s):
                 w, at = splat(-gram[line + r]), r * size + o
                 v0, v1 = fma(w, load(codes, at), v0), fma(w, load(codes, at + LANES), v1)
                 v2 = fma(w, load(codes, at + 2 * LANES), v2)
                 v3 = fma(w, load(codes, at + 3 * LANES), v3)
-            _store_two(row, o, v0, v1)
-            _store_two(row, o + 2 * LANES, v2, v3)
+            store_two(row, o, v0, v1)
+            store_two(row, o + 2 * LANES, v2, v3)
             total = fma(v0, v0, fma(v1, v1, fma(v2, v2, fma(v3, v3, total))))
             o += 4 * LANES
         while o < size:
-            v0, v1 = load(given, begin + o), splat(0.0)
+            v0, v1 = load(q, begin + o), splat(0.0)
             for r in range(0, s - 1, 2):
                 v0 = fma(splat(-gram[line + r]), load(codes, r * size + o), v0)
                 v1 = fma(splat(-gram[line + r + 1]), load(codes, (r + 1) * size + o), v1)
@@ -204,7 +157,7 @@ def sweep(gram, stride, s, lam, codes, given, size, norms, row):
 
 @kernel
 def _rate(t, s, lam, slope, curve, along):
-    """How fast the objective rises at t; see `_line_search`."""
+    """The derivative of the objective at t; see `_line_search`."""
     rate = curve * t - slope
     for p in range(s):
         b = along[3 * p + 1] + t * along[3 * p + 2]
@@ -216,9 +169,9 @@ def _rate(t, s, lam, slope, curve, along):
 
 @kernel
 def _line_search(s, lam, slope, curve, along):
-    """How far to go, at most 1: to where the objective is least, to about 12 digits.
+    """The step, at most 1, for which the objective is least, to about 12 digits.
 
-    Without its norms it is ``curve t²/2 − slope t``; ``along`` has three numbers a, b, c for each
+    Without norms the objective is ``curve t²/2 − slope t``; ``along`` has three numbers a, b, c for each
     atom: its squared norm is ``a + 2 t b + t² c``.
     """
     high = 1.0
@@ -228,7 +181,7 @@ def _line_search(s, lam, slope, curve, along):
     while _rate(low, s, lam, slope, curve, along) > 0.0:
         high = low
         low *= 0.5
-        if low < 1e-15:
+        if low < _SHORTEST:
             return 0.0
     for _ in range(_HALVINGS):
         t = 0.5 * (low + high)
@@ -240,17 +193,10 @@ def _line_search(s, lam, slope, curve, along):
 
 
 @kernel
-def newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur, move, other,
-           small):  # fmt: skip
-    """One Newton step with a line search, where no row of the codes is zero.
-
-    Where it ends because a row all but vanishes, that row becomes zero: beyond the kink the
-    objective is another one. Returns whether this has happened.
-
-    ``matrix`` and ``schur`` have room for as much as ``gram``; ``left``, ``move`` and ``other`` for
-    tables; ``small`` for three numbers per atom.
-    """
-    refresh(gram, stride, s, codes, given, left, size)
+def _solve_for_step(working, s, size, lam):
+    """Write the Newton step Δ and M Δ; False if rounding leaves no positive definite matrix."""
+    gram, stride, codes, norms = working.gram, working.stride, working.codes, working.norms
+    matrix, schur, step, product, t = working.newton
     for p in range(s):
         row = p * stride
         for o in range(0, s, LANES):
@@ -259,14 +205,14 @@ def newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur,
         matrix[row + p] += w + _DAMPING * gram[row + p]
         minus = splat(-w)
         for o in range(p * size, (p + 1) * size, LANES):
-            store(other, o, fma(minus, load(codes, o), load(left, o)))
+            store(product, o, fma(minus, load(codes, o), load(working.c, o)))
     if not invert(matrix, stride, s):
         return False
-    multiply(matrix, stride, s, other, move, size)
+    multiply(matrix, stride, s, product, step, size)
     for p in range(s):
         row = p * stride
         w = lam / norms[p]
-        small[p] = w * inner(codes, p * size, move, p * size, size) / norms[p]
+        t[p] = w * inner(codes, p * size, step, p * size, size) / norms[p]
         # P_pp = w (M⁻¹G)_pp: the difference would lose all digits where w is large.
         total = _DAMPING * matrix[row + p] * gram[row + p]
         for r in range(s):
@@ -277,33 +223,55 @@ def newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur,
             value = -w * matrix[row + r] * (lam / norms[r]) * cosine
             schur[row + r] = value
             schur[r * stride + p] = value
-    if not solve(schur, stride, s, small):
+    if not solve(schur, stride, s, t):
         return False
     for p in range(s):
-        by = splat(small[p] * lam / (norms[p] * norms[p]))
+        by = splat(t[p] * lam / (norms[p] * norms[p]))
         for o in range(p * size, (p + 1) * size, LANES):
-            store(other, o, fma(by, load(codes, o), load(other, o)))
-    multiply(matrix, stride, s, other, move, size)
+            store(product, o, fma(by, load(codes, o), load(product, o)))
+    multiply(matrix, stride, s, product, step, size)
+    return True
+
+
+@kernel
+def _length_of_step(working, s, size, lam):
+    """How much of the Newton step to take."""
+    codes, norms = working.codes, working.norms
+    _, _, step, product, along = working.newton
     slope, curve, taken = 0.0, 0.0, 0.0
     for p in range(s):
         at = p * size
-        # M Δ is known: what is left of it is G Δ.
-        w = lam / norms[p] + _DAMPING * gram[p * stride + p]
-        c = inner(move, at, move, at, size)
-        slope += inner(move, at, left, at, size)
-        curve += inner(move, at, other, at, size) - w * c
+        # M Δ is known: without the diagonal it is G Δ.
+        w = lam / norms[p] + _DAMPING * working.gram[p * working.stride + p]
+        c = inner(step, at, step, at, size)
+        slope += inner(step, at, working.c, at, size)
+        curve += inner(step, at, product, at, size) - w * c
         taken += w * c
-        small[3 * p] = norms[p] * norms[p]
-        small[3 * p + 1] = inner(codes, at, move, at, size)
-        small[3 * p + 2] = c
+        along[3 * p] = norms[p] * norms[p]
+        along[3 * p + 1] = inner(codes, at, step, at, size)
+        along[3 * p + 2] = c
     if curve < _CANCELLED * taken:
         # Atoms that depend on each other: the difference is rounding, and may be negative.
-        multiply(gram, stride, s, move, other, size)
+        multiply(working.gram, working.stride, s, step, product, size)
         curve = 0.0
         for p in range(s):
-            curve += inner(move, p * size, other, p * size, size)
+            curve += inner(step, p * size, product, p * size, size)
         curve = max(curve, 0.0)
-    t = _line_search(s, lam, slope, curve, small)
+    return _line_search(s, lam, slope, curve, along)
+
+
+@kernel
+def newton(working, s, size, lam):
+    """Take a Newton step with a line search, where no row of the codes is zero.
+
+    Where it ends because a row all but vanishes, that row becomes zero: beyond the kink the
+    objective is another one. Returns whether this has happened.
+    """
+    codes, norms, step = working.codes, working.norms, working.newton.step
+    refresh(working, s, size)
+    if not _solve_for_step(working, s, size, lam):
+        return False
+    t = _length_of_step(working, s, size, lam)
     if not t > 0.0:
         return False
     by = splat(t)
@@ -311,7 +279,7 @@ def newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur,
     for p in range(s):
         total = splat(0.0)
         for o in range(p * size, (p + 1) * size, LANES):
-            v = fma(by, load(move, o), load(codes, o))
+            v = fma(by, load(step, o), load(codes, o))
             store(codes, o, v)
             total = fma(v, v, total)
         norm = np.sqrt(hsum(total))
@@ -325,19 +293,21 @@ def newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur,
 
 
 @kernel
-def drop_zeros(gram, stride, s, atoms, used, codes, given, size, norms):
-    """Let the atoms whose coefficients are zero leave; the number of those that stay."""
-    kept = 0
+def drop_zeros(working, s, size):
+    """Let the atoms leave whose coefficients are zero; returns how many stay."""
+    atoms, gram, stride, norms = working.atoms, working.gram, working.stride, working.norms
+    q, codes = working.q, working.codes
+    kept = np.int64(0)
     for p in range(s):
         if norms[p] == 0.0:
-            used[atoms[p]] = False
+            working.used[atoms[p]] = False
             continue
         if kept < p:
             atoms[kept] = atoms[p]
             norms[kept] = norms[p]
             for o in range(0, size, LANES):
                 store(codes, kept * size + o, load(codes, p * size + o))
-                store(given, kept * size + o, load(given, p * size + o))
+                store(q, kept * size + o, load(q, p * size + o))
             for r in range(s):
                 gram[kept * stride + r] = gram[p * stride + r]
             # Columns to the right of p keep their places until it is their turn.
@@ -348,27 +318,25 @@ def drop_zeros(gram, stride, s, atoms, used, codes, given, size, norms):
 
 
 @kernel
-def settle(gram, stride, s, lam, goal, atoms, used, codes, given, left, size, norms, matrix, schur,
-           move, other, small):  # fmt: skip
+def settle(working, s, size, lam, goal):
     """Sweeps and Newton steps until a sweep meets no violation above ``goal``.
 
-    A Newton step comes when sweeps would take longer, as far as the last two can tell. Returns the
+    A Newton step is taken when sweeps would take longer, judging by the last two. Returns the
     number of atoms, none of which is zero.
     """
     worst, since = np.inf, 0
-    for _ in range(_MOST):
-        before, worst = worst, sweep(gram, stride, s, lam, codes, given, size, norms, move)
+    for _ in range(_MOST_SWEEPS):
+        before, worst = worst, sweep(working, s, size, lam, working.newton.step)
         since += 1
         if worst <= goal:
             break
-        # Sweeps shrink violations by about worst/before each: will a few do?
+        # Each sweep shrinks violations by about worst/before: will a few do?
         if since >= _WARM_UP and worst * (worst / before) ** _PATIENCE > goal:
             again = True
             while again:
                 # Sweeps would bring back an atom that has just vanished: the others move first.
-                s = drop_zeros(gram, stride, s, atoms, used, codes, given, size, norms)
-                again = newton(gram, stride, s, lam, codes, given, left, size, norms, matrix, schur,
-                               move, other, small)  # fmt: skip
+                s = drop_zeros(working, s, size)
+                again = newton(working, s, size, lam)
             since = 0
             worst = np.inf
-    return drop_zeros(gram, stride, s, atoms, used, codes, given, size, norms)
+    return drop_zeros(working, s, size)

@@ -1,21 +1,32 @@
 """Simultaneous orthogonal matching pursuit on the Gram matrix: a group of signals, one set of atoms.
 
-Goes towards ``min_A ½‖X − AD‖²`` with few atoms in use, one atom a step, with all coefficients of
-all signals fitted anew. As for a single signal (`omp.py`), with ``h`` the new atom's part outside
-the span of the earlier ones, normalised, against all atoms, a step is
+Approaches ``min_A ½‖X − AD‖²`` with few atoms in use, one atom a step, with all coefficients of
+all signals fitted anew. As for a single signal (`omp_choice.py`), with ``h`` the part of the new
+atom outside the span of the earlier ones, normalized, against all atoms, a step is
 
-    c ← c − y h  for each signal's correlations  and  left ← left − h²,
+    c ← c − y h  for the correlations of each signal,  and  outside ← outside − h²,
 
-and the atom with the largest ``Σ c_j²/left_j`` (the sum over the signals) joins: by so much the
-group's squared error falls. Atoms, their factor and h are the group's; only c and y are a signal's.
+and the atom with the largest score ``Σ c_j²/outside_j``, summed over the signals, joins: its score
+is by how much the squared error of the group falls. Atoms, their factor and h belong to the group;
+only c and y belong to a signal.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from smalto.kernels.coding.active_set import INVERSE, LANES, append, capacity, largest
-from smalto.kernels.coding.joint_tables import padded, write_group
+from smalto.kernels.coding.active_set import (
+    INVERSE,
+    LANES,
+    ActiveSet,
+    append,
+    capacity,
+    largest_value,
+    make_active_set,
+)
+from smalto.kernels.coding.joint_tables import group_norm, padded, write_group
 from smalto.kernels.jit import kernel
 from smalto.kernels.simd import (
     above,
@@ -32,10 +43,66 @@ from smalto.kernels.simd import (
     zero,
 )
 
+NOISE = 32.0  # units in the last place of ‖X‖: an atom must gain the square of it
+TIE = 4.0  # units in the last place by which scores may differ and still be equal
+SUBNORMAL = 4.0  # times the smallest normal number: a smaller score has lost its digits
+
+
+class Dictionary(NamedTuple):
+    """The atoms, as the choice of the next one needs them."""
+
+    G: Any
+    norms: Any  # (width,): squared norms, infinite for zero atoms
+    least: Any  # (width,): what of it must be outside the span of others for an atom to join
+    tolerance: float  # the same, as a share of the squared norm
+
+
+class Targets(NamedTuple):
+    """Where a pursuit ends, and how atoms are chosen."""
+
+    most: int  # atoms of a group, at most
+    eps: float  # mean over a group of the squared errors that is small enough
+    look_ahead: bool  # whether an atom is scored by its part outside the span of the active ones
+
+
+class Group(NamedTuple):
+    """One group of signals."""
+
+    q: Any
+    row: int  # its first signal
+    n: int
+    norm: float  # ‖X‖²
+
+
+class JointPursuit(NamedTuple):
+    """Scratch for one group."""
+
+    active: ActiveSet
+    c: Any  # correlations of the residual of each signal, one row after the other
+    outside: Any  # (width,): squared norms of the atoms outside the span of the active ones
+    score: Any  # (width,)
+    y: Any  # table of L⁻¹ q, then of coefficients
+    by: Any  # −y of each signal for the last atom, followed by its row of the factor
+    order: Any  # int64 (room,)
+
+
+def make_joint_pursuit(width: int, largest_group: int, room: int, dtype: Any) -> JointPursuit:
+    """Room for ``room`` active atoms out of ``width``: one per thread, reused for every group."""
+    outside, score = np.empty((2, width), dtype)
+    return JointPursuit(
+        make_active_set(room),
+        np.empty(largest_group * width, dtype),
+        outside,
+        score,
+        np.empty(room * padded(largest_group)),
+        np.empty(largest_group + room, dtype),
+        np.empty(room, np.int64),
+    )
+
 
 @kernel
 def _first_above(scores, width, threshold):
-    """The first atom with a score above the threshold (ties within rounding: the first)."""
+    """The first atom with a score above the threshold."""
     bound = splat(threshold)
     for block in range(0, width, lanes(scores)):
         bits = above(load(scores, block), bound)
@@ -45,8 +112,10 @@ def _first_above(scores, width, threshold):
 
 
 @kernel
-def _start(q, row, n, width, own, c, left, score):
-    """No atom is active: write c, what is left, and all scores; returns the largest."""
+def _start(group, norms, pursuit):
+    """Write c, what is outside and all scores for no active atoms; returns the largest score."""
+    c, outside, score = pursuit.c, pursuit.outside, pursuit.score
+    q, row, n, width = group.q, group.row, group.n, score.size
     none = zero(c)
     top = none
     for j in range(0, width, lanes(c)):
@@ -55,8 +124,8 @@ def _start(q, row, n, width, own, c, left, score):
             v = load(q, (row + i) * width + j)
             store(c, i * width + j, v)
             total = fma(v, v, total)
-        norm = load(own, j)
-        store(left, j, norm)
+        norm = load(norms, j)
+        store(outside, j, norm)
         v = ratio(total, norm)
         store(score, j, v)
         top = vmax(top, v)
@@ -64,31 +133,33 @@ def _start(q, row, n, width, own, c, left, score):
 
 
 @kernel
-def _score(h, total, j, look_ahead, least, left, score):
-    """One vector of what is left and of the scores, which it returns."""
-    norm = load(left, j)
+def _score(h, total, j, look_ahead, least, outside, score):
+    """Bring one vector of what is outside and of the scores up to date; returns the scores."""
+    norm = load(outside, j)
     if look_ahead:
         norm = vmax(norm - h * h, load(least, j))
-        store(left, j, norm)
+        store(outside, j, norm)
     v = ratio(total, norm)
     store(score, j, v)
     return v
 
 
 @kernel
-def _advance(G, width, n, look_ahead, least, work, atoms, i, by, c, left, score):
-    """The i-th active atom is in: bring c, what is left, and scores up to date; the largest.
+def _advance(dictionary, n, look_ahead, pursuit, i):
+    """Bring c, what is outside and scores up to date with the i-th active atom; the largest score.
 
-    ``by`` has −y of the signals and, behind them, room for a row of the factor. Four vectors of
-    atoms at a time, so that h never leaves the registers.
+    Four vectors of atoms at a time, so that h never leaves the registers.
     """
+    active, c, outside, score, _, by, _ = pursuit
+    atoms, work = active
+    G, least, width = dictionary.G, dictionary.least, score.size
     row = (INVERSE + i) * atoms.size
     step = lanes(c)
     none = zero(c)
     top = none
     for r in range(i + 1):
         by[n + r] = work[row + r]
-    j = 0
+    j = np.int64(0)
     while j + 4 * step <= width:
         h0, h1, h2, h3 = none, none, none, none
         for r in range(i + 1):
@@ -110,10 +181,10 @@ def _advance(G, width, n, look_ahead, least, work, atoms, i, by, c, left, score)
             store(c, p + 3 * step, v3)
             t0, t1 = fma(v0, v0, t0), fma(v1, v1, t1)
             t2, t3 = fma(v2, v2, t2), fma(v3, v3, t3)
-        t0 = _score(h0, t0, j, look_ahead, least, left, score)
-        t1 = _score(h1, t1, j + step, look_ahead, least, left, score)
-        t2 = _score(h2, t2, j + 2 * step, look_ahead, least, left, score)
-        t3 = _score(h3, t3, j + 3 * step, look_ahead, least, left, score)
+        t0 = _score(h0, t0, j, look_ahead, least, outside, score)
+        t1 = _score(h1, t1, j + step, look_ahead, least, outside, score)
+        t2 = _score(h2, t2, j + 2 * step, look_ahead, least, outside, score)
+        t3 = _score(h3, t3, j + 3 * step, look_ahead, least, outside, score)
         top = vmax(top, vmax(vmax(t0, t1), vmax(t2, t3)))
         j += 4 * step
     while j < width:
@@ -125,15 +196,17 @@ def _advance(G, width, n, look_ahead, least, work, atoms, i, by, c, left, score)
             v0 = fma(splat(by[signal]), h0, load(c, p))
             store(c, p, v0)
             t0 = fma(v0, v0, t0)
-        top = vmax(top, _score(h0, t0, j, look_ahead, least, left, score))
+        top = vmax(top, _score(h0, t0, j, look_ahead, least, outside, score))
         j += step
     return hmax(top)
 
 
 @kernel
-def _fit(q, width, row, n, j, work, atoms, s, y, by):
-    """Fit the residuals by the s-th active atom j, just appended: y, −y; the squares gained."""
-    stride, size = atoms.size, padded(n)
+def _fit(group, j, pursuit, s):
+    """Fit the residuals by atom j, just appended to s others: y and −y; the squares gained."""
+    work, stride, y, by = pursuit.active.work, pursuit.active.atoms.size, pursuit.y, pursuit.by
+    q, row, n, width = group.q, group.row, group.n, pursuit.score.size
+    size = padded(n)
     factor = (INVERSE + s) * stride
     scratch = factor + stride  # L⁻¹ g, from `append`
     begin = s * size
@@ -156,75 +229,68 @@ def _fit(q, width, row, n, j, work, atoms, s, y, by):
 
 
 @kernel
-def _pursue(G, width, q, row, n, norm, limit, eps, gain, look_ahead, own, least, work, atoms, c,
-            left, score, y, by, tolerance):  # fmt: skip
-    """Let atoms join until a limit stops it; their number, −1 if there is no room."""
-    near = c.dtype.type(1.0 - 4.0 * np.finfo(c.dtype).eps)
-    s, error = 0, norm
+def _pursue(dictionary, group, targets, pursuit):
+    """Let atoms join until a limit is reached; returns their number, −1 if there is no room."""
+    active, c, outside, score, _, _, _ = pursuit
+    width, unit = score.size, np.finfo(c.dtype)
+    near = c.dtype.type(1.0 - TIE * unit.eps)
+    noise = (NOISE * np.float64(unit.eps)) ** 2 * group.norm
+    gain = max(noise, SUBNORMAL * np.float64(unit.tiny))
+    most, eps = targets.most, targets.eps * group.n
+    s, error = np.int64(0), group.norm
     top = 0.0
-    if limit > 0 and error > eps:
-        top = np.float64(_start(q, row, n, width, own, c, left, score))
-    while s < limit and error > eps and top > gain:
-        if s == capacity(work, atoms):
-            return -1
+    if most > 0 and error > eps:
+        top = np.float64(_start(group, dictionary.norms, pursuit))
+    while s < most and error > eps and top > gain:
+        if s == capacity(active):
+            return np.int64(-1)
         j = _first_above(score, width, c.dtype.type(top) * near)
         # Does it depend on the active atoms, or its gain on nothing but rounding?
-        out = look_ahead and not left[j] > least[j]
-        out |= not np.float64(score[j]) * left[j] > gain * own[j]
-        left[j] = np.inf
-        if out or not append(G, width, work, atoms, s, j, 0.0, tolerance):
+        out = targets.look_ahead and not outside[j] > dictionary.least[j]
+        out |= not np.float64(score[j]) * outside[j] > gain * dictionary.norms[j]
+        outside[j] = np.inf
+        if out or not append(dictionary.G, width, active, s, j, 0.0, dictionary.tolerance):
             score[j] = 0.0
-            top = np.float64(largest(score, 0, width, True))
+            top = np.float64(largest_value(score, np.int64(0), width))
             continue
-        error -= _fit(q, width, row, n, j, work, atoms, s, y, by)
+        error -= _fit(group, j, pursuit, s)
         s += 1
-        if s < limit and error > eps:
-            top = np.float64(
-                _advance(G, width, n, look_ahead, least, work, atoms, s - 1, by, c, left, score)
-            )
+        if s < most and error > eps:
+            top = np.float64(_advance(dictionary, group.n, targets.look_ahead, pursuit, s - 1))
     return s
 
 
 @kernel
-def _solve(work, atoms, s, n, y):
-    """Coefficients from what was fitted, in place: ``L⁻ᵀ y`` of each signal."""
-    stride, size = atoms.size, padded(n)
+def _solve(active, s, n, y):
+    """Turn y into coefficients, in place: ``L⁻ᵀ y`` of each signal."""
+    work, stride, size = active.work, active.atoms.size, padded(n)
     for i in range(s):
         for o in range(0, size, LANES):
             total = splat(0.0)
             for r in range(i, s):
-                total = fma(
-                    splat(work[(INVERSE + r) * stride + i]), load(y, r * size + o), total
-                )  # fmt: skip
+                weight = splat(work[(INVERSE + r) * stride + i])
+                total = fma(weight, load(y, r * size + o), total)
             store(y, i * size + o, total)
 
 
 @kernel
-def joint_omp_groups(G, Q, groups, g, norms, limit, eps, look_ahead, own, least, work, atoms, c,
-                     left, score, y, by, order, tolerance, out_ptr, out_atoms, out_codes, rounds):  # fmt: skip
-    """Code the groups of rows of Q from group ``g`` on; returns the first one not done.
+def joint_omp_groups(dictionary, signals, g, targets, pursuit, out, rounds):
+    """Code the groups of signals from group ``g`` on; returns the first one not done.
 
-    G is flat; ``own`` has the squared norms of the atoms, infinite for zero ones; ``least`` what
-    must be left of each for it to join; ``eps`` bounds the mean over a group of the squared errors.
     Stops early, to be called again, when the active set or the output has no room left.
     """
-    width = Q.shape[1]
-    q = Q.reshape(-1)
-    unit = np.float64(np.finfo(c.dtype).eps)
-    least_gain = 4.0 * np.float64(np.finfo(c.dtype).tiny)  # below, a score has lost its digits
-    while g < groups.size - 1:
-        row, n = groups[g], groups[g + 1] - groups[g]
-        if out_ptr[row] + n * capacity(work, atoms) > out_atoms.size:
+    q = signals.Q.reshape(-1)
+    active = pursuit.active
+    while g < signals.groups.size - 1:
+        row, n = signals.groups[g], signals.groups[g + 1] - signals.groups[g]
+        if out.indptr[row] + n * capacity(active) > out.indices.size:
             return g
-        norm = 0.0
-        for i in range(row, row + n):
-            norm += norms[i]
-        s = _pursue(G, width, q, row, n, norm, limit, eps * n, max((32.0 * unit) ** 2 * norm, least_gain),
-                    look_ahead, own, least, work, atoms, c, left, score, y, by, tolerance)  # fmt: skip
+        group = Group(q, row, n, group_norm(signals, g))
+        s = _pursue(dictionary, group, targets, pursuit)
         if s < 0:
             return g
-        _solve(work, atoms, s, n, y)
-        write_group(y, atoms, s, order, row, n, out_ptr, out_atoms, out_codes)
+        _solve(active, s, n, pursuit.y)
+        write_group(pursuit.y, active.atoms, s, pursuit.order, row, n, out)
         for i in range(row, row + n):
             rounds[i] = s  # an atom a round
         g += 1

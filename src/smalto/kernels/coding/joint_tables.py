@@ -1,10 +1,12 @@
-"""What the coders of several signals at once share: groups of rows with one set of atoms.
+"""What the coders of groups of signals share: each group uses one set of atoms.
 
-A group's coefficients are kept as a table with one row per active atom and the signals side by
-side, padded with zeros to whole vectors: what is done to an atom is done to all signals at once.
+The coefficients of a group are a table with one row per active atom and the signals side by side,
+filled up with zeros to whole vectors: what is done to an atom is done to all signals at once.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,14 +14,31 @@ from smalto.kernels.coding.active_set import LANES
 from smalto.kernels.jit import kernel
 
 
+class SignalGroups(NamedTuple):
+    """Signals in groups: group g holds the rows from ``groups[g]`` to ``groups[g + 1]``."""
+
+    Q: Any  # x Dᵀ (n, width)
+    norms: Any  # ‖x‖² (n,)
+    groups: Any  # int64
+
+
 @kernel
 def padded(n):
-    """So many signals take so much room in a row of a table."""
+    """The length of a row of a table for n signals."""
     return (n + LANES - 1) // LANES * LANES
 
 
 @kernel
-def write_group(table, atoms, s, order, row, n, out_ptr, out_atoms, out_codes):
+def group_norm(signals, g):
+    """``‖X‖²`` of the signals of group g."""
+    total = 0.0
+    for i in range(signals.groups[g], signals.groups[g + 1]):
+        total += signals.norms[i]
+    return total
+
+
+@kernel
+def write_group(table, atoms, s, order, row, n, out):
     """Append the codes of the n rows from ``row`` on, atoms increasing; ``order`` is scratch."""
     size = padded(n)
     for p in range(s):
@@ -28,13 +47,13 @@ def write_group(table, atoms, s, order, row, n, out_ptr, out_atoms, out_codes):
             order[r] = order[r - 1]
             r -= 1
         order[r] = p
-    position = out_ptr[row]
+    position = out.indptr[row]
     for i in range(n):
         for p in range(s):
-            out_atoms[position] = atoms[order[p]]
-            out_codes[position] = table[order[p] * size + i]
+            out.indices[position] = atoms[order[p]]
+            out.values[position] = table[order[p] * size + i]
             position += 1
-        out_ptr[row + i + 1] = position
+        out.indptr[row + i + 1] = position
 
 
 @kernel

@@ -1,33 +1,36 @@
-"""LARS-Lasso: the regularisation path of a signal, with drops (Section 3.2).
+"""LARS-Lasso: the regularization path of a signal, with atoms that leave (Section 3.2).
 
-Follows the solutions of ``min_α ½‖x − αD‖² + μ‖α‖₁`` from the μ at which all is zero down
-to where it is told to stop: at a given μ, where ``‖α‖₁`` has reached a radius (ℓ′ of
-Section 5.1) or where ``‖x − αD‖²`` has fallen to a bound (ℓ″). Between two kinks the code
-moves along ``G_SS⁻¹ sign``, which is the target of the active set for the right-hand side
-``sign``; an atom joins when its correlation reaches μ and leaves when its coefficient reaches
-zero. `lars_path` records every kink of one signal, `lars_rows` the ends of many; they share
-the steps. Everything is in float64.
+Follows the solutions of ``min_α ½‖x − αD‖² + μ‖α‖₁`` from the μ above which the code is zero down
+to a stop: at a given μ, where ``‖α‖₁`` has reached a radius (ℓ′ of Section 5.1), or where
+``‖x − αD‖²`` has fallen to a bound (ℓ″). Between two kinks the code moves along ``G_SS⁻¹ sign``,
+which is the target of the active set for the right-hand side ``sign``; an atom joins where its
+correlation reaches μ and leaves where its coefficient reaches zero. `lars_path` records every kink
+of one signal, `lars_rows` the ends of many; they share the steps. Everything is in float64.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from smalto.kernels.coding.active_moves import DEPENDENT_32, write_sorted
 from smalto.kernels.coding.active_set import (
     CODE,
     SIGN,
     TARGET,
+    ActiveSet,
     append,
     capacity,
     largest,
     remove,
     subtract_rows,
 )
-from smalto.kernels.coding.lasso import write_sorted
 from smalto.kernels.jit import kernel
 
 FREE, USED, BARRED = 0, 1, 2  # an atom that depends on the active ones is barred till one leaves
-DEPENDENT = 1e-11
+SLACK = 0.1  # of what is rounding: within this of μ an atom has reached it
+SLACK_ON_PATH = 1e-12  # of the first μ, for `lars_path`
 
 # Where to stop.
 AT_LAM, AT_RADIUS, AT_ERROR = 0, 1, 2
@@ -36,21 +39,84 @@ AT_LAM, AT_RADIUS, AT_ERROR = 0, 1, 2
 DONE, NO_ROOM, MANY_STEPS = 0, 1, 2
 
 
+class Bounds(NamedTuple):
+    """Where each of n signals stops."""
+
+    stop: int  # AT_LAM, AT_RADIUS or AT_ERROR
+    values: Any  # (n,)
+    norms: Any  # (n,): ‖x‖²
+    positive: bool  # whether α ≥ 0
+
+
+class Bound(NamedTuple):
+    """Where one signal stops."""
+
+    stop: int
+    value: float
+    norm: float  # ‖x‖²
+
+
+class Rounding(NamedTuple):
+    """What counts as rounding."""
+
+    dependent: float  # share of an atom's squared norm outside the span of others, at most
+    tiny: float  # share of the first μ
+
+
+class PathProblem(NamedTuple):
+    """The path of one signal."""
+
+    G: Any
+    q: Any
+    start: int
+    n_atoms: int  # without those that fill up vectors
+    positive: bool  # whether α ≥ 0
+    rounding: Rounding
+
+
+ROUNDING_64 = Rounding(1e-11, 1e-13)
+ROUNDING_32 = Rounding(DEPENDENT_32, 1e-6)  # of signals in float32
+
+
+class PathScratch(NamedTuple):
+    """Scratch for one path."""
+
+    active: ActiveSet
+    state: Any  # int8 (width,): FREE, USED or BARRED; zero at the start
+    c: Any  # (width + room,): correlations, followed by coefficients
+    change: Any  # the same, per fall of μ by 1
+    zeros: Any  # (width,), all zero
+
+
+def make_path_scratch(active: ActiveSet, width: int) -> PathScratch:
+    """Scratch for an active set out of ``width`` atoms."""
+    c, change = np.empty((2, width + active.atoms.size))
+    return PathScratch(active, np.zeros(width, np.int8), c, change, np.zeros(width))
+
+
 @kernel
-def _next_event(c, change, mu, state, work, atoms, s, just_left, k, positive):
+def _most_steps(n_atoms):
+    """More steps than a path takes, unless rounding makes it go in circles."""
+    return 16 * n_atoms + 64
+
+
+@kernel
+def _next_event(problem, scratch, mu, s, just_left):
     """The step to the next kink, and which active atom leaves there (−1: one joins)."""
-    code, target, sign = CODE * atoms.size, TARGET * atoms.size, SIGN * atoms.size
-    step, leave = mu, -1
-    for j in range(k):
+    active, state, c, change, _ = scratch
+    work, stride = active.work, active.atoms.size
+    code, target, sign = CODE * stride, TARGET * stride, SIGN * stride
+    step, leave = mu, np.int64(-1)
+    for j in range(problem.n_atoms):
         if state[j] != FREE:
             continue
-        # The correlation of j is c_j − step·change_j, the bound μ − step. The atom that has
-        # just left sits at the bound it came from and moves inward.
+        # The correlation of j is c_j − step·change_j, the bound is μ − step. The atom that has
+        # just left is at the bound that it comes from, and moves inward.
         if change[j] < 1.0 and not (j == just_left and c[j] > 0):
             reach = (mu - c[j]) / (1.0 - change[j])
             if reach < step:
                 step = max(reach, 0.0)
-        if not positive and change[j] > -1.0 and not (j == just_left and c[j] < 0):
+        if not problem.positive and change[j] > -1.0 and not (j == just_left and c[j] < 0):
             reach = (mu + c[j]) / (1.0 + change[j])
             if reach < step:
                 step = max(reach, 0.0)
@@ -58,22 +124,27 @@ def _next_event(c, change, mu, state, work, atoms, s, just_left, k, positive):
         if work[target + i] * work[sign + i] < 0.0:
             reach = -work[code + i] / work[target + i]
             if reach <= step:
-                step, leave = max(reach, 0.0), i
+                step, leave = max(reach, 0.0), np.int64(i)
     return step, leave
 
 
 @kernel
-def _join(G, width, c, mu, slack, tolerance, positive, work, atoms, s, state, just_left, k):
-    """Let join whatever has reached the bound; (number of atoms or −1 if full, just left)."""
+def _join(problem, scratch, mu, slack, s, just_left):
+    """Let every atom join that has reached the bound μ.
+
+    Returns the number of atoms, −1 if full, and the atom that has just left.
+    """
+    active, state, c, _, zeros = scratch
+    atoms, work = active
     code, target, sign = CODE * atoms.size, TARGET * atoms.size, SIGN * atoms.size
-    for j in range(k):
+    for j in range(problem.n_atoms):
         if state[j] != FREE or j == just_left:
             continue
-        if (c[j] if positive else abs(c[j])) >= mu - slack:
-            if s == capacity(work, atoms):
-                return -1, just_left
+        if (c[j] if problem.positive else abs(c[j])) >= mu - slack:
+            if s == capacity(active):
+                return np.int64(-1), just_left
             side = 1.0 if c[j] > 0 else -1.0
-            if append(G, width, work, atoms, s, j, side, tolerance):
+            if append(problem.G, zeros.size, active, s, j, side, problem.rounding.dependent):
                 work[code + s] = 0.0
                 work[sign + s] = side
                 state[j] = USED
@@ -81,63 +152,77 @@ def _join(G, width, c, mu, slack, tolerance, positive, work, atoms, s, state, ju
             else:
                 state[j] = BARRED
     # Degenerate ties: an atom at zero whose direction has the wrong sign must not join.
-    i = 0
+    i = np.int64(0)
     while i < s:
         if work[code + i] == 0.0 and work[target + i] * work[sign + i] <= 0.0:
             just_left = atoms[i]
             state[just_left] = FREE
-            remove(work, atoms, s, i)
+            remove(active, s, i)
             s -= 1
-            i = 0
+            i = np.int64(0)
         else:
             i += 1
     return s, just_left
 
 
 @kernel
-def _move(G, width, q, start, c, step, leave, work, atoms, s, state, k):
+def _directions(problem, scratch, s):
+    """Write how fast correlations change along the path; returns how fast ‖α‖₁ does."""
+    active, _, _, change, zeros = scratch
+    work, width = active.work, zeros.size
+    target, sign = TARGET * active.atoms.size, SIGN * active.atoms.size
+    rate = 0.0
+    for i in range(s):
+        change[width + i] = -work[target + i]
+        rate += work[sign + i] * work[target + i]
+    subtract_rows(problem.G, width, zeros, np.int64(0), active.atoms, s, change)
+    return rate
+
+
+@kernel
+def _move(problem, scratch, step, leave, s):
     """Go a step along the path, let an atom leave at its end (−1: none), refresh c.
 
-    Returns the number of atoms and the one that has left.
+    Returns the number of atoms and the atom that has left.
     """
-    code, target = CODE * atoms.size, TARGET * atoms.size
+    active, state, c, _, zeros = scratch
+    atoms, work = active
+    code, target, width = CODE * atoms.size, TARGET * atoms.size, zeros.size
     for i in range(s):
         work[code + i] += step * work[target + i]
-    just_left = -1
+    just_left = np.int64(-1)
     if leave >= 0:
         just_left = atoms[leave]
         state[just_left] = FREE
         work[code + leave] = 0.0
-        remove(work, atoms, s, leave)
+        remove(active, s, leave)
         s -= 1
-        for j in range(k):
+        for j in range(problem.n_atoms):
             if state[j] == BARRED:
                 state[j] = FREE
     for i in range(s):
         c[width + i] = work[code + i]
-    subtract_rows(G, width, q, start, atoms, s, c)
+    subtract_rows(problem.G, width, problem.q, problem.start, atoms, s, c)
     return s, just_left
 
 
 @kernel
-def lars_path(G, q, k, lam_end, positive, max_nonzeros, work, atoms, state, c, change, zeros, kinks,
-              indptr, indices, values):  # fmt: skip
+def lars_path(problem, lam_end, max_nonzeros, scratch, kinks, out):
     """Record the path of one signal; returns (why it stopped, number of kinks).
 
-    ``kinks`` receives the decreasing μ of each kink, the code at kink i is
-    ``indices, values[indptr[i] : indptr[i + 1]]`` in no order. G is flat; q and zeros fill
-    whole vectors (``width``), c and change have room for coefficients behind; ``state`` must
-    be zero. The path ends at lam_end,
-    when max_nonzeros atoms are active, or when the residual has no correlation left.
+    ``kinks`` receives the decreasing μ of the kinks, and ``out`` (`SparseRows`) the code at each of
+    them, its atoms in no order. The path ends at lam_end, when max_nonzeros atoms are active, or
+    when the residual has no correlation left.
     """
-    width = zeros.size
-    code, target = CODE * atoms.size, TARGET * atoms.size
-    top = largest(q, 0, width, positive)
-    mu, s, count = top, 0, 0
-    just_left = -1
-    subtract_rows(G, width, q, 0, atoms, 0, c)
+    active, _, c, _, zeros = scratch
+    atoms, work = active
+    indptr, indices, values = out
+    width, code = zeros.size, CODE * atoms.size
+    top = largest(problem.q, problem.start, width, problem.positive)
+    mu, s, count = top, np.int64(0), 0
+    just_left = np.int64(-1)
+    subtract_rows(problem.G, width, problem.q, problem.start, atoms, s, c)
     while True:
-        # The kink at mu.
         if count == kinks.size or indptr[count] + s > indices.size:
             return NO_ROOM, count
         kinks[count] = mu
@@ -147,94 +232,49 @@ def lars_path(G, q, k, lam_end, positive, max_nonzeros, work, atoms, state, c, c
             values[position + i] = work[code + i]
         count += 1
         indptr[count] = position + s
-        if mu <= lam_end or mu <= 1e-13 * top or s >= max_nonzeros:
+        if mu <= lam_end or mu <= problem.rounding.tiny * top or s >= max_nonzeros:
             return DONE, count
-        s, just_left = _join(
-            G, width, c, mu, 1e-12 * top, DEPENDENT, positive, work, atoms, s, state, just_left, k
-        )
+        s, just_left = _join(problem, scratch, mu, SLACK_ON_PATH * top, s, just_left)
         if s < 0:
             return NO_ROOM, count
         if s == 0:
             return DONE, count
-        for i in range(s):
-            change[width + i] = -work[target + i]
-        subtract_rows(G, width, zeros, 0, atoms, s, change)
-        step, leave = _next_event(c, change, mu, state, work, atoms, s, just_left, k, positive)
+        _directions(problem, scratch, s)
+        step, leave = _next_event(problem, scratch, mu, s, just_left)
         if mu - step < lam_end:
-            step, leave = mu - lam_end, -1
-        s, just_left = _move(
-            G, width, q, 0, c, step, leave, work, atoms, s, state, k
-        )  # fmt: skip
+            step, leave = mu - lam_end, np.int64(-1)
+        s, just_left = _move(problem, scratch, step, leave, s)
         mu -= step
-        if count > 16 * k + 64:
+        if count > _most_steps(problem.n_atoms):
             return MANY_STEPS, count
 
 
 @kernel
-def _step_to_stop(stop, bound, mu, length, error, rate):
+def _step_to_stop(bound, mu, length, error, rate):
     """How far it is along the path to the stop, if no kink comes first.
 
     ``length`` is ‖α‖₁ and grows at the rate ``signᵀ G_SS⁻¹ sign``; the error ‖x − αD‖²
     falls by the rate times the fall of μ².
     """
-    if stop == AT_LAM:
-        return mu - bound
-    if stop == AT_RADIUS:
-        return (bound - length) / rate
-    fall = (error - bound) / rate
+    if bound.stop == AT_LAM:
+        return mu - bound.value
+    if bound.stop == AT_RADIUS:
+        return (bound.value - length) / rate
+    fall = (error - bound.value) / rate
     if fall >= mu * mu:
         return mu
     return fall / (mu + np.sqrt(mu * mu - fall))
 
 
 @kernel
-def lars_row(G, q, start, k, stop, bound, norm, positive, tolerance, tiny, work, atoms, state, c,
-             change, zeros):  # fmt: skip
-    """Follow the path of one signal to its stop, or to its least-squares end.
-
-    Returns the number of active atoms, −1 if there is no room for them. ``state`` must be
-    zero; ``tolerance`` and ``tiny`` say when an atom depends on others, and which share of
-    the first μ is rounding.
-    """
-    width = zeros.size
-    code, target, sign = CODE * atoms.size, TARGET * atoms.size, SIGN * atoms.size
-    top = largest(q, start, width, positive)
-    mu, length, error, s = top, 0.0, norm, 0
-    just_left = -1
-    subtract_rows(G, width, q, start, atoms, 0, c)
-    for _ in range(16 * k + 64):
-        if mu <= tiny * top:
-            break
-        s, just_left = _join(
-            G, width, c, mu, 0.1 * tiny * top, tolerance, positive, work, atoms, s, state,
-            just_left, k,
-        )  # fmt: skip
-        if s <= 0:
-            break
-        rate = 0.0
-        for i in range(s):
-            change[width + i] = -work[target + i]
-            rate += work[sign + i] * work[target + i]
-        subtract_rows(G, width, zeros, 0, atoms, s, change)
-        step, leave = _next_event(c, change, mu, state, work, atoms, s, just_left, k, positive)
-        last = _step_to_stop(stop, bound, mu, length, error, rate)
-        if last <= step:
-            for i in range(s):
-                work[code + i] += max(last, 0.0) * work[target + i]
-            break
-        s, just_left = _move(
-            G, width, q, start, c, step, leave, work, atoms, s, state, k
-        )  # fmt: skip
-        mu -= step
-        length, error = 0.0, norm
-        for i in range(s):
-            value = work[code + i]
-            length += abs(value)
-            error -= value * (q[start + atoms[i]] + c[atoms[i]])
-    i = 0
-    while i < s:  # where the stop is a kink too, an atom may be at zero
+def _drop_zeros(active, s):
+    """Let atoms leave that are at zero, as they may be where the stop is also a kink."""
+    work, stride = active.work, active.atoms.size
+    code, sign = CODE * stride, SIGN * stride
+    i = np.int64(0)
+    while i < s:
         if work[code + i] * work[sign + i] <= 0.0:
-            remove(work, atoms, s, i)
+            remove(active, s, i)
             s -= 1
         else:
             i += 1
@@ -242,28 +282,68 @@ def lars_row(G, q, start, k, stop, bound, norm, positive, tolerance, tiny, work,
 
 
 @kernel
-def lars_rows(G, Q, row, last, k, stop, bounds, norms, positive, tolerance, tiny, work, atoms,
-              state, c, change, zeros, out_ptr, out_atoms, out_codes):  # fmt: skip
-    """Code the rows of Q from ``row`` to ``last``, each to its own bound; the first not done.
+def _lars_row(problem, bound, scratch):
+    """Follow the path of one signal to its stop, or to its least-squares end.
 
-    G (flat) and Q are float64. Stops early, to be called again, when the active set or the
+    Returns the number of active atoms, −1 if there is no room for them.
+    """
+    active, _, c, _, zeros = scratch
+    atoms, work = active
+    q, start, width = problem.q, problem.start, zeros.size
+    code, target = CODE * atoms.size, TARGET * atoms.size
+    top = largest(q, start, width, problem.positive)
+    tiny = problem.rounding.tiny * top
+    mu, length, error, s = top, 0.0, bound.norm, np.int64(0)
+    just_left = np.int64(-1)
+    subtract_rows(problem.G, width, q, start, atoms, s, c)
+    for _ in range(_most_steps(problem.n_atoms)):
+        if mu <= tiny:
+            break
+        s, just_left = _join(
+            problem, scratch, mu, SLACK * problem.rounding.tiny * top, s, just_left
+        )
+        if s <= 0:
+            break
+        rate = _directions(problem, scratch, s)
+        step, leave = _next_event(problem, scratch, mu, s, just_left)
+        last = _step_to_stop(bound, mu, length, error, rate)
+        if last <= step:
+            for i in range(s):
+                work[code + i] += max(last, 0.0) * work[target + i]
+            break
+        s, just_left = _move(problem, scratch, step, leave, s)
+        mu -= step
+        length, error = 0.0, bound.norm
+        for i in range(s):
+            value = work[code + i]
+            length += abs(value)
+            error -= value * (q[start + atoms[i]] + c[atoms[i]])
+    return _drop_zeros(active, s)
+
+
+@kernel
+def lars_rows(G, Q, row, last, bounds, rounding, scratch, out):
+    """Code the rows of Q from ``row`` to ``last``, each to its own bound.
+
+    Returns the first row not done: stops early, to be called again, when the active set or the
     output has no room left. A path that does not come to its stop ends with least squares.
     """
-    width = zeros.size
+    width = Q.shape[1]
     q = Q.reshape(-1)
     while row < last:
-        position = out_ptr[row]
-        if position + capacity(work, atoms) > out_atoms.size:
+        position = out.indptr[row]
+        if position + capacity(scratch.active) > out.indices.size:
             return row
-        state[:] = FREE
-        s = 0
-        nothing = stop == AT_ERROR and norms[row] <= bounds[row]
-        if not (nothing or (stop == AT_RADIUS and bounds[row] <= 0.0)):
-            s = lars_row(G, q, row * width, k, stop, bounds[row], norms[row], positive,
-                         tolerance, tiny, work, atoms, state, c, change, zeros)  # fmt: skip
+        scratch.state[:] = FREE
+        s = np.int64(0)
+        bound = Bound(bounds.stop, bounds.values[row], bounds.norms[row])
+        done = bound.stop == AT_ERROR and bound.norm <= bound.value
+        if not (done or (bound.stop == AT_RADIUS and bound.value <= 0.0)):
+            problem = PathProblem(G, q, row * width, width, bounds.positive, rounding)
+            s = _lars_row(problem, bound, scratch)
         if s < 0:
             return row
-        write_sorted(work, atoms, s, state, out_atoms, out_codes, position)
-        out_ptr[row + 1] = position + s
+        write_sorted(scratch.active, s, scratch.state, out, position)
+        out.indptr[row + 1] = position + s
         row += 1
     return row

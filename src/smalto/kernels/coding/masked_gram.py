@@ -1,58 +1,83 @@
-"""A Gram matrix for one signal alone, of which only the rows that are asked for are made.
+"""The Gram matrix of one signal, of which only the rows that are needed are made.
 
-Where entries of a signal are missing, its atoms are those without these entries, and so is its
-Gram matrix: ``G_ij = Σ_f d_if d_jf`` over the known f. Where its coefficients have weights w in
-the penalty, its atoms are ``d_j / w_j``. A code with s nonzeros needs hardly more than s of the
-k rows, so each row is made when its atom joins: a sum over the known entries, or what is
-missing taken off the Gram matrix that all signals share, whichever is shorter.
+Where entries of a signal are missing, atoms count without these entries:
+``G_ij = Σ_f d_if d_jf`` over the known features f. Where its coefficients have weights w in the
+penalty, its atoms are ``d_j / w_j``. A code with s nonzeros needs hardly more than s of the k
+rows, so each row is made when its atom joins: as a sum over the known features, or as the row that
+all signals share less a sum over the missing features, whichever is shorter.
 
-``lazy`` is the tuple (shared, features, missing, inverse, listed, counts, made, ridge): the
-shared Gram matrix, flat, with the ridge on its diagonal; Dᵀ, flat; (n, m) booleans; (n, width)
-reciprocals of the weights, or no rows if there are none; scratch for the known and the missing
-features (2, m), their numbers (2,) and the signal's; which rows have been made; the ridge.
+Where all signals share one Gram matrix, the `LazyGram` is None, and the kernels do nothing.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from smalto.kernels.jit import kernel
 from smalto.kernels.simd import fma, lanes, load, splat, store, zero
 
-# Less than this share of an atom's squared norm left: subtraction would leave only rounding.
+# With less than this share of an atom's squared norm left, subtraction would leave only rounding.
 _CANCELS = 0.25
 
-_SIGNAL = 2  # where in ``counts`` the number of the signal stands
+KNOWN, MISSING, SIGNAL = range(3)  # rows of `LazyGram.listed`; places in `LazyGram.counts`
+
+
+class LazyGram(NamedTuple):
+    """What the rows of each signal's Gram matrix are made from, and scratch for one signal."""
+
+    shared: Any  # the Gram matrix that signals share, flat, with the ridge on its diagonal
+    features: Any  # Dᵀ, flat
+    missing: Any  # bool (n, m)
+    inverse: Any  # (n, width): reciprocals of the weights; (0, width) if there are none
+    listed: Any  # int64 (2, m): the signal's known and its missing features
+    counts: Any  # int64 (3,): how many of each there are, and the number of the signal
+    made: Any  # bool (width,): which rows have been made
+    ridge: float
+
+
+@kernel
+def is_lazy(lazy):
+    """Whether each signal has a Gram matrix of its own."""
+    return lazy is not None
 
 
 @kernel
 def forget_rows(lazy):
-    """No row has been made."""
-    made = lazy[6]
-    made[:] = False
+    """Mark all rows as not made."""
+    if lazy is None:
+        return
+    lazy.made[:] = False
 
 
 @kernel
 def begin_signal(lazy, row):
-    """Forget the rows of the last signal, this one's come from now on; how many entries it has."""
-    _, _, missing, _, listed, counts, _, _ = lazy
+    """Forget the rows of the last signal and turn to this one.
+
+    Returns how many features of it are known, without end if G is shared.
+    """
+    if lazy is None:
+        return np.iinfo(np.int64).max
+    listed, counts = lazy.listed, lazy.counts
     known = absent = 0
-    for f in range(missing.shape[1]):
-        if missing[row, f]:
-            listed[1, absent] = f
+    for f in range(lazy.missing.shape[1]):
+        if lazy.missing[row, f]:
+            listed[MISSING, absent] = f
             absent += 1
         else:
-            listed[0, known] = f
+            listed[KNOWN, known] = f
             known += 1
-    counts[0], counts[1], counts[_SIGNAL] = known, absent, row
+    counts[KNOWN], counts[MISSING], counts[SIGNAL] = known, absent, row
     forget_rows(lazy)
     return known
 
 
 @kernel
-def _add_products(features, width, j, listed, which, count, sign, G):
-    """``G[j] += sign Σ_f d_jf d_f`` over the listed features f: eight vectors at a time."""
-    step = lanes(G)
+def _add_products(lazy, which, j, sign, G):
+    """``G[j] += sign Σ_f d_jf d_f`` over the KNOWN or MISSING features f, eight vectors at a time."""
+    features, listed, width = lazy.features, lazy.listed, lazy.made.size
+    count, step = lazy.counts[which], lanes(G)
     row = j * width
     block = 0
     while block + 8 * step <= width:
@@ -94,33 +119,35 @@ def _add_products(features, width, j, listed, which, count, sign, G):
 
 @kernel
 def make_row(lazy, j, G, fast_G):
-    """Make row j of this signal's Gram matrix and of its float32 copy, if that was not done."""
+    """Make row j of this signal's Gram matrix and of its float32 copy, unless that was done."""
+    if lazy is None:
+        return
     shared, features, _, inverse, listed, counts, made, ridge = lazy
     if made[j]:
         return
     made[j] = True
     width = made.size
     row = j * width
-    known, absent, signal = counts[0], counts[1], counts[_SIGNAL]
-    left = np.float64(shared[row + j]) - ridge
-    least = _CANCELS * left
+    known, absent, signal = counts[KNOWN], counts[MISSING], counts[SIGNAL]
+    remaining = np.float64(shared[row + j]) - ridge
+    least = _CANCELS * remaining
     if absent <= known:
         for i in range(absent):
-            entry = np.float64(features[listed[1, i] * width + j])
-            left -= entry * entry
-    if absent <= known and (left >= least or absent == 0):
+            entry = np.float64(features[listed[MISSING, i] * width + j])
+            remaining -= entry * entry
+    if absent <= known and (remaining >= least or absent == 0):
         for i in range(width):
             G[row + i] = shared[row + i]
-        _add_products(features, width, j, listed, 1, absent, -1.0, G)
+        _add_products(lazy, MISSING, j, -1.0, G)
     else:
         for i in range(width):
             G[row + i] = 0.0
-        _add_products(features, width, j, listed, 0, known, 1.0, G)
+        _add_products(lazy, KNOWN, j, 1.0, G)
         G[row + j] += ridge
     if inverse.shape[0] > 0:
-        own = inverse[signal, j]
+        of_atom = inverse[signal, j]
         for i in range(width):
-            G[row + i] *= own * inverse[signal, i]
+            G[row + i] *= of_atom * inverse[signal, i]
     if fast_G.itemsize != G.itemsize:
         for i in range(width):
             fast_G[row + i] = G[row + i]
@@ -128,20 +155,23 @@ def make_row(lazy, j, G, fast_G):
 
 @kernel
 def make_block(lazy, atoms, s, work, start, stride, table):
-    """Write the Gram matrix of these s atoms alone to ``work[start:]``, its rows ``stride`` apart.
+    """Write the Gram matrix of these s atoms to ``work[start:]``, its rows ``stride`` apart.
 
-    What stands before its diagonal means nothing. ``table`` is scratch for a row of it.
+    Only its upper triangle is valid. A row of scratch begins at ``table`` in ``work``. Returns
+    False if there is nothing to make it from, because G is shared.
     """
-    _, features, _, inverse, listed, counts, made, ridge = lazy
-    width, signal = made.size, counts[_SIGNAL]
+    if lazy is None:
+        return False
+    features, inverse, listed, counts = lazy.features, lazy.inverse, lazy.listed, lazy.counts
+    width, signal = lazy.made.size, counts[SIGNAL]
     step = lanes(work)
     for i in range(s):
         for o in range(0, s, step):
             store(work, start + i * stride + o, zero(work))
     for o in range(0, s, step):
         store(work, table + o, zero(work))
-    for p in range(counts[0]):
-        f = listed[0, p] * width
+    for p in range(counts[KNOWN]):
+        f = listed[KNOWN, p] * width
         for i in range(s):
             work[table + i] = features[f + atoms[i]]
         for i in range(s):
@@ -150,22 +180,26 @@ def make_block(lazy, atoms, s, work, start, stride, table):
                 store(work, row + o, fma(by, load(work, table + o), load(work, row + o)))
     for i in range(s):
         row = start + i * stride
-        work[row + i] += ridge
+        work[row + i] += lazy.ridge
         if inverse.shape[0] > 0:
             for r in range(i, s):
                 work[row + r] *= np.float64(inverse[signal, atoms[i]]) * inverse[signal, atoms[r]]
+    return True
 
 
 @kernel
-def _add_squares(features, width, listed, which, count, sign, out):
-    """``out += sign Σ_f d_f²`` over the listed features f: eight vectors at a time."""
-    step = lanes(out)
+def _add_squares(lazy, which, sign, out):
+    """``out += sign Σ_f d_f²`` over the KNOWN or MISSING features f, eight vectors at a time."""
+    features, listed, width = lazy.features, lazy.listed, lazy.made.size
+    count, step = lazy.counts[which], lanes(out)
     by = splat(out.dtype.type(sign))
     o = 0
     while o + 8 * step <= width:
-        n0, n1, n2, n3 = load(out, o), load(out, o + step), load(out, o + 2 * step), load(out, o + 3 * step)  # fmt: skip
+        n0, n1 = load(out, o), load(out, o + step)
+        n2, n3 = load(out, o + 2 * step), load(out, o + 3 * step)
         p = o + 4 * step
-        n4, n5, n6, n7 = load(out, p), load(out, p + step), load(out, p + 2 * step), load(out, p + 3 * step)  # fmt: skip
+        n4, n5 = load(out, p), load(out, p + step)
+        n6, n7 = load(out, p + 2 * step), load(out, p + 3 * step)
         for i in range(count):
             f = listed[which, i] * width + o
             v0, v1 = load(features, f), load(features, f + step)
@@ -197,25 +231,27 @@ def _add_squares(features, width, listed, which, count, sign, out):
 
 @kernel
 def squared_norms(lazy, out):
-    """The diagonal of this signal's Gram matrix."""
+    """Write the diagonal of this signal's Gram matrix."""
+    if lazy is None:
+        return
     shared, features, _, inverse, listed, counts, made, ridge = lazy
     width = made.size
-    known, absent, signal = counts[0], counts[1], counts[_SIGNAL]
+    known, absent, signal = counts[KNOWN], counts[MISSING], counts[SIGNAL]
     if absent <= known:
         for j in range(width):
             out[j] = shared[j * width + j] - ridge
-        _add_squares(features, width, listed, 1, absent, -1.0, out)
+        _add_squares(lazy, MISSING, -1.0, out)
         for j in range(width):
             if absent > 0 and out[j] < _CANCELS * (shared[j * width + j] - ridge):
                 total = 0.0
                 for i in range(known):
-                    entry = np.float64(features[listed[0, i] * width + j])
+                    entry = np.float64(features[listed[KNOWN, i] * width + j])
                     total += entry * entry
                 out[j] = total
     else:
         for j in range(width):
             out[j] = 0.0
-        _add_squares(features, width, listed, 0, known, 1.0, out)
+        _add_squares(lazy, KNOWN, 1.0, out)
     for j in range(width):
         out[j] += ridge
         if inverse.shape[0] > 0:

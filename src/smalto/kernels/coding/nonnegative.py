@@ -1,14 +1,18 @@
 """Coordinate descent for dense non-negative least squares, many right-hand sides at once.
 
-Solves ``min_C ½ tr(Cᵀ G C) − tr((Q − shift)ᵀ C)`` over C ≥ 0, where each column is a problem of
-its own and all share G. With G = D Dᵀ and Q = D Xᵀ the columns are non-negative codes; with
-G = A and Q = B they are the features of non-negative atoms: the two halves of NMF are one
-kernel. A vector holds the same coordinate of neighbouring columns, so that nothing waits for
-anything (one column alone is a chain of dependent steps), and a panel of columns stays in the
-first cache for all its sweeps.
+Solves ``min_C ½ tr(Cᵀ G C) − tr((Q − shift)ᵀ C)`` over C ≥ 0, where each column is a separate
+problem and all share G. With G = D Dᵀ and Q = D Xᵀ the columns are non-negative codes; with
+G = A and Q = B they are the features of non-negative atoms: both halves of NMF use this kernel.
+A vector holds the same coordinate of neighboring columns, which do not depend on each other (one
+column alone is a chain of dependent steps), and a panel of columns stays in the first cache for all
+its sweeps.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from smalto.kernels.jit import kernel
 from smalto.kernels.simd import fma, lanes, load, splat, store, vmax, zero
@@ -16,9 +20,21 @@ from smalto.kernels.simd import fma, lanes, load, splat, store, vmax, zero
 PANEL = 64  # columns worked on together
 
 
+class Panel(NamedTuple):
+    """Scratch for a panel: k rows of PANEL numbers, flat."""
+
+    q: Any
+    c: Any
+
+
+def make_panel(k: int, dtype: Any) -> Panel:
+    """Scratch for columns of k numbers."""
+    return Panel(*np.empty((2, k * PANEL), dtype))
+
+
 @kernel
 def _sweep_panel(G, q, c):
-    """Minimise over one coordinate after the other, in all columns of a panel (k, PANEL)."""
+    """Minimize over one coordinate after the other, in all columns of a panel (k, PANEL)."""
     w, none = lanes(c), zero(c)
     for t in range(G.shape[0]):
         if not G[t, t] > 0.0:
@@ -42,12 +58,13 @@ def _sweep_panel(G, q, c):
 
 
 @kernel
-def descend(G, Q, shift, sweeps, C, begin, end, q, c):
-    """``sweeps`` passes over the coordinates of the columns of C (k, n) from ``begin`` to ``end``.
+def descend(G, Q, shift, sweeps, C, begin, end, panel):
+    """Make ``sweeps`` passes over the columns of C (k, n) from ``begin`` to ``end``.
 
-    G is (k, k); Q (k, end − begin) holds just these columns. Coordinates with G_tt = 0 are left
-    alone. ``q`` and ``c`` are scratch of k * PANEL numbers.
+    G is (k, k); Q (k, end − begin) holds only these columns. Coordinates with G_tt = 0 are left
+    alone.
     """
+    q, c = panel
     k = G.shape[0]
     for first in range(begin, end, PANEL):
         width = min(PANEL, end - first)

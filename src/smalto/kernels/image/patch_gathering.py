@@ -1,4 +1,4 @@
-"""Patches out of pictures and back into them.
+"""Cutting patches out of pictures, and putting them back.
 
 Pictures are flat: pixel (r, c) of frame f of a stack (frames, height, width, channels) begins
 at ``((f·height + r)·width + c)·channels``.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from smalto.kernels.jit import kernel, summing
 
-MEAN, LOW, HIGH, CONTRAST = 0, 1, 2, 3  # what is measured of a patch
+MEAN, LOW, HIGH, CONTRAST = 0, 1, 2, 3  # columns of the measures of patches
 
 
 @summing
 def measure(flat, corners, line, height, span, channels, scale, measures):
-    """What there is to know of the patches that begin at ``corners``, after scaling.
+    """Measure the patches that begin at ``corners``, with values multiplied by ``scale``.
 
-    A patch has ``height`` lines of ``span`` numbers (its width times the channels), one every
-    ``line`` numbers of the picture. ``measures`` (n, 4) is given the mean, the least and the
+    A patch has ``height`` lines of ``span`` numbers (its width times the channels); lines of the
+    picture are ``line`` numbers long. ``measures`` (n, 4) receives the mean, the smallest and the
     largest value, and the mean over channels of the variance over pixels.
     """
     size = height * span
@@ -25,7 +25,7 @@ def measure(flat, corners, line, height, span, channels, scale, measures):
         low = high = flat[start]
         total = contrast = 0.0
         for channel in range(channels):
-            origin = float(flat[start + channel])  # so that little cancels
+            origin = float(flat[start + channel])  # values relative to it, so that little cancels
             sums = squares = 0.0
             for a in range(height):
                 begin = start + a * line
@@ -47,10 +47,10 @@ def measure(flat, corners, line, height, span, channels, scale, measures):
 def gather(flat, corners, line, height, span, scale, groups, normalize, out, means):
     """Copy the patches that begin at ``corners`` to the rows of ``out``.
 
-    Values are multiplied by ``scale``; then, if so wanted, means are taken away and the norm is
-    made 1. Every ``groups``-th number has a mean of its own (1: one mean for all, the number of
-    channels: one for each, 0: nothing is taken away), which goes to ``means`` (n, groups). All
-    is computed in float64 and rounded once.
+    Values are multiplied by ``scale``; then means are subtracted, and with ``normalize`` the norm
+    becomes 1. There are ``groups`` means (1: one for all numbers; the number of channels: one for
+    each channel; 0: nothing is subtracted), which go to ``means`` (n, groups). Everything is
+    computed in float64 and rounded once.
     """
     size = height * span
     step = max(groups, 1)
@@ -85,10 +85,10 @@ def gather(flat, corners, line, height, span, scale, groups, normalize, out, mea
 
 @kernel
 def extremes(flat, begin, line, height, width, channels, lows, highs, out_low, out_high):
-    """The least and the largest value of each patch of one line of places.
+    """The smallest and the largest value of each patch in one row of patches.
 
-    The line is that of the patches whose upper left corners are in the picture's line that
-    starts at ``begin``; ``lows`` and ``highs`` have room for a line of pixels.
+    Their upper left corners are in the line of the picture that starts at ``begin``; ``lows`` and
+    ``highs`` are scratch for a line of pixels.
     """
     pixels = line // channels
     for p in range(pixels):
@@ -112,10 +112,10 @@ def extremes(flat, begin, line, height, width, channels, lows, highs, out_low, o
 
 @kernel
 def contrasts(flat, begin, line, height, width, channels, sums, squares, out):
-    """The mean over channels of the variance over pixels, of each patch of a line of places.
+    """The mean over channels of the variance over pixels, of each patch in one row of patches.
 
     Sums are taken afresh for each patch, relative to a pixel nearby: nothing drifts, little
-    cancels. ``sums`` and ``squares`` have room for a line of numbers.
+    cancels. ``sums`` and ``squares`` are scratch for a line of pixels.
     """
     count = height * width
     places = out.size
@@ -141,10 +141,10 @@ def contrasts(flat, begin, line, height, width, channels, sums, squares, out):
 
 @kernel
 def put(patches, means, corners, weights, line, height, span, origin, total, weight):
-    """Add patches, their ``means`` (n, groups) put back, to sums of weighted values.
+    """Add patches, with their ``means`` (n, groups) added back, to sums of weighted values.
 
-    ``total`` is relative to ``origin``, the first value that a pixel was given: where all
-    patches agree the average is exact.
+    ``total`` is relative to ``origin``, the first value that a pixel received: where all patches
+    agree the average is exact.
     """
     groups = means.shape[1]
     for i in range(corners.size):
@@ -176,9 +176,9 @@ def decode(indptr, indices, values, D, out):
 @kernel
 def gather_known(flat, mask, corners, line, height, span, channels, scale, groups, normalize,
                  hole, out, means, missing):  # fmt: skip
-    """The same as `gather` where pixels are missing: means and norms are of those that are known.
+    """Copy patches as `gather` does where pixels are missing; means and norms are of known ones.
 
-    ``mask`` (flat, one number per pixel) is not zero where a pixel is missing; its values become
+    ``mask`` (flat, one number per pixel) is nonzero where a pixel is missing; its values become
     ``hole``, and ``missing`` (n, m) is True there.
     """
     step = max(groups, 1)
@@ -215,7 +215,7 @@ def gather_known(flat, mask, corners, line, height, span, channels, scale, group
 
 @kernel
 def count_missing(mask, begin, line, height, width, columns, out):
-    """How many masked pixels each patch of a line of places holds; the mask is flat, of uint8."""
+    """Count the masked pixels of each patch in one row of patches; the mask is flat, of uint8."""
     for p in range(line):
         count = 0
         for a in range(height):

@@ -1,4 +1,4 @@
-"""Patches that look alike and lie near each other."""
+"""Similar patches that lie near each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from smalto.kernels.jit import kernel, summing
 
 @summing
 def _distance(flat, here, there, line, height, span, bound):
-    """``‖x − y‖²`` of two patches, or something larger than ``bound`` where it is larger."""
+    """``‖x − y‖²`` of two patches; where it exceeds ``bound``, some number above ``bound``."""
     total = 0.0
     for a in range(height):
         part = flat.dtype.type(0.0)
@@ -23,12 +23,13 @@ def _distance(flat, here, there, line, height, span, bound):
 @kernel
 def nearest_alike(flat, line, channels, height, span, lines, columns, row, places, reach,
                   distances, found):  # fmt: skip
-    """Write the places of the patches that are most alike to some patches of one line of places.
+    """Find the patches most similar to some patches of one row of patches.
 
-    ``places`` says in which columns those begin. Looked at are the patches at most ``reach`` rows
-    and columns away, of all in ``lines`` and ``columns`` of places; of equals, the first count.
-    ``found`` (len(places), most) gets the nearest, itself among them, as numbers of places in
-    order of their distance; there must be so many. ``distances`` has room for ``most``.
+    There are ``lines`` rows of ``columns`` patches, numbered row by row; the patches to compare
+    with others are those of row ``row`` in the columns ``places``. The others are at most ``reach``
+    rows and columns away; of equally similar ones, the first count. ``found`` (len(places), most)
+    receives the numbers of the ``most`` nearest ones, the patch itself among them, by increasing
+    distance; there must be that many. ``distances`` (most,) is scratch.
     """
     most = distances.size
     for i in range(places.size):

@@ -1,4 +1,4 @@
-"""Moving sparse codes in and out of a table with a fixed number of slots per sample."""
+"""Sparse codes in a table with a fixed number of slots per sample: reading and writing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from smalto.kernels.jit import kernel
 
 @kernel
 def fetch_rows(table_indices, table_values, numbers, indptr, indices, values):
-    """Read the codes of some samples; indptr says how many entries each has."""
+    """Read the codes of some samples; ``indptr`` says how many nonzeros each has."""
     for row in range(numbers.size):
         number = numbers[row]
         for p in range(indptr[row], indptr[row + 1]):
@@ -18,7 +18,7 @@ def fetch_rows(table_indices, table_values, numbers, indptr, indices, values):
 
 @kernel
 def put_rows(indptr, indices, values, numbers, counts, table_indices, table_values):
-    """Write the codes of some samples; every one fits."""
+    """Write the codes of some samples, each of which must fit into the slots."""
     for row in range(numbers.size):
         number = numbers[row]
         counts[number] = indptr[row + 1] - indptr[row]
@@ -30,7 +30,7 @@ def put_rows(indptr, indices, values, numbers, counts, table_indices, table_valu
 
 @kernel
 def merge_atom(counts, indices, values, j, into, sign):
-    """Give the coefficient of atom j, times ``sign``, to atom ``into``, in every code.
+    """Add the coefficient of atom j, times ``sign``, to that of atom ``into``, in every code.
 
     With into = −1 it is dropped. Codes stay sorted by atom.
     """

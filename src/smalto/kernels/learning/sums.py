@@ -1,39 +1,30 @@
 """The sufficient statistics A = Σ αᵀα and B = Σ αᵀx, from sparse codes (lines 5, 6 of Alg. 1).
 
-A signal with s nonzeros costs s² + s·m operations here, not k² + k·m. The work is cut by
-atoms (rows of A and B), and each row sums over the signals in their order, so that the result
-does not depend on how many threads share the rows.
+A signal with s nonzeros costs s² + s·m operations here, not k² + k·m. The work is divided by atoms
+(rows of A and B), and each row is summed over the signals in their order, so that the result does
+not depend on how many threads share the rows.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple
 
 from smalto.kernels.jit import kernel, summing
 
 
-@kernel
-def fit_of_rows(G, Q, norms, indptr, indices, values, out):
-    """``½‖x − αD‖²`` of each row, from G = D Dᵀ, q = x Dᵀ and ‖x‖²."""
-    for row in range(out.size):
-        begin, end = indptr[row], indptr[row + 1]
-        total = norms[row]
-        for p in range(begin, end):
-            i = indices[p]
-            inner = 0.5 * np.float64(values[p]) * G[i, i] - Q[row, i]
-            for r in range(begin, p):
-                inner += np.float64(values[r]) * G[i, indices[r]]
-            total += 2.0 * values[p] * inner
-        out[row] = 0.5 * max(total, 0.0)
+class Users(NamedTuple):
+    """Which rows of some codes use an atom, increasing, and where their coefficients stand."""
+
+    atom_ptr: Any  # int64 (k + 1,): those of atom j stand from atom_ptr[j] to atom_ptr[j + 1] in
+    rows: Any  # int32: numbers of rows
+    places: Any  # int32: places in the values of the codes
 
 
 @kernel
-def by_atom(indptr, indices, n_atoms, atom_ptr, rows, places):
-    """Turn row-wise codes into atom-wise lists: which rows use an atom, and where.
-
-    The users of atom j are ``rows[atom_ptr[j] : atom_ptr[j + 1]]`` in increasing order, and
-    their coefficients stand at ``places`` in the values of the codes.
-    """
+def list_users(codes, n_atoms, users):
+    """List the rows that use each atom."""
+    indptr, indices, _ = codes
+    atom_ptr, rows, places = users
     atom_ptr[:] = 0
     for p in range(indices.size):
         atom_ptr[indices[p] + 1] += 1
@@ -51,11 +42,13 @@ def by_atom(indptr, indices, n_atoms, atom_ptr, rows, places):
 
 
 @summing
-def add_to_gram(indptr, indices, values, atom_ptr, rows, places, weights, weight, first, last, A):
+def add_to_gram(codes, users, weights, weight, first, last, A):
     """``A[j] += weight Σ w α_j α`` for the atoms from ``first`` to ``last``.
 
     The weights w of the rows may be None: all are 1.
     """
+    indptr, indices, values = codes
+    atom_ptr, rows, places = users
     for j in range(first, last):
         for u in range(atom_ptr[j], atom_ptr[j + 1]):
             row = rows[u]
@@ -67,8 +60,9 @@ def add_to_gram(indptr, indices, values, atom_ptr, rows, places, weights, weight
 
 
 @summing
-def add_to_products(values, atom_ptr, rows, places, weights, X, weight, first, last, B):
+def add_to_products(values, users, weights, X, weight, first, last, B):
     """``B[j] += weight Σ w α_j x`` for the atoms from ``first`` to ``last``."""
+    atom_ptr, rows, places = users
     m = X.shape[1]
     for j in range(first, last):
         for u in range(atom_ptr[j], atom_ptr[j + 1]):

@@ -1,11 +1,11 @@
 """Euclidean projection onto ``a‖u‖₁ + b‖u‖² ≤ r``: ℓ1 ball, simplex and elastic-net ball.
 
 The solution is ``u = soft(v, a lam) / (1 + 2 b lam)``, with the ``lam`` that makes the
-constraint tight (Appendix B.1). If the set S of entries that stay non-zero is known, lam
-solves ``lam + b lam² = (a Σ|v| + b Σv² - r) / (a²|S| + 4 r b)``, sums over S. Seen in
-``lam + b lam²``, the excess of the constraint is convex and piecewise linear: Newton's steps
-from the left never pass the root and each can only shrink S, so the first step that leaves S
-as it was is exact. At every step the excess or its slope halves, which bounds their number
+constraint tight (Appendix B.1). If the set S of entries that stay nonzero is known, lam
+solves ``lam + b lam² = (a Σ|v| + b Σv² - r) / (a²|S| + 4 r b)``, with sums over S. As a function of
+``lam + b lam²``, the excess of the constraint is convex and piecewise linear: Newton steps
+from the left never pass the root and can only shrink S, so the first step that leaves S
+unchanged is exact. With every step the excess or its slope halves, which bounds their number
 by ``2 log2(m)`` and the bits of a number; three to eight are usual.
 
 Each step measures the entries from the current threshold (what one step leaves is again a
@@ -13,17 +13,18 @@ vector to project, as ``u`` above composes), so nothing cancels when v is far ou
 and nothing overflows: what is summed is the current ``u``.
 
 A long vector is not swept that often: a sample tells between which two thresholds the answer
-must lie, one pass sums what is above and keeps what is between, and Newton's steps look at
-that remainder only. If the sample misled, the remainder shows it and all entries are taken.
+must lie, one pass sums the entries above and keeps those between, and Newton steps look only at
+the latter. If the sample was misleading, they show it, and all entries are taken.
 
 ``kind`` says which magnitudes are thresholded: ABSOLUTE ``|v|``, POSITIVE ``max(v, 0)`` (the
 set with ``u ≥ 0`` added), or RAW ``v`` (the simplex, whose threshold may be negative). ``work``
-is an array of v's dtype with ``v.size`` entries rounded up to a vector (``work_size``).
+and ``x`` are scratch of v's dtype with ``v.size`` entries rounded up to a vector (``work_size``).
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -46,10 +47,29 @@ from smalto.kernels.simd import (
     zero,
 )
 
-ABSOLUTE, POSITIVE, RAW = 0, 1, 2
+ABSOLUTE, POSITIVE, RAW = 0, 1, 2  # kinds of magnitudes
 LONG = 8192  # entries from which a sample pays
 SAMPLE = 4096  # entries of the sample, at most
+STANDARD_ERRORS = 4.0  # by which the thresholds from a sample are widened
 BLOCK = 128  # vectors summed in the vector's precision, before double precision takes over
+
+
+class Ball(NamedTuple):
+    """The set ``a‖u‖₁ + b‖u‖² ≤ r`` (RAW: ``u ≥ 0, a Σu = r``)."""
+
+    a: float
+    b: float
+    r: float
+    kind: int
+
+
+class Above(NamedTuple):
+    """Entries above a level that are known only by sums of how much they exceed it."""
+
+    level: float
+    entries: float  # how many
+    s1: float  # sum
+    s2: float  # sum of squares
 
 
 @intrinsic
@@ -73,7 +93,7 @@ if config.DISABLE_JIT:
 
 
 def work_size(m: int) -> int:
-    """How many entries the workspace of a vector of length m has, for either dtype."""
+    """The number of entries in the workspace of a vector of length m, for either dtype."""
     return (m + 15) // 16 * 16
 
 
@@ -134,14 +154,16 @@ def beyond(x, n, t, scale):
 
 
 @kernel
-def excess(s1, s2, a, b, r):
+def excess(s1, s2, ball):
     """Compute ``a s1 + b s2 - r``; s2 may have overflowed if b = 0."""
+    a, b, r, _ = ball
     return a * s1 - r if b == 0.0 else a * s1 + b * s2 - r
 
 
 @kernel
-def bound_from_largest(top, a, b, r):
-    """Find the lam of S = the largest entry alone: never above the solution."""
+def bound_from_largest(top, ball):
+    """Find the lam for S = {the largest entry}, a lower bound of the solution."""
+    a, b, r, _ = ball
     if b == 0.0:
         return (a * top - r) / (a * a)
     unit = 1.0 / top if top > 1.0 else 1.0  # top² may overflow
@@ -151,33 +173,35 @@ def bound_from_largest(top, a, b, r):
 
 
 @kernel
-def bound_from_all(s1, s2, m, a, b, r):
-    """Find the lam of S = everything: never above the solution, and it if nothing is zero."""
-    q = excess(s1, s2, a, b, r) / (m * a * a + 4.0 * r * b)
+def bound_from_all(s1, s2, m, ball):
+    """Find the lam for S = all entries, a lower bound of the solution, exact if none is zero."""
+    a, b, r, _ = ball
+    q = excess(s1, s2, ball) / (m * a * a + 4.0 * r * b)
     if not abs(q) < np.inf or (b > 0.0 and q < 0.0):
         return -np.inf
     return 2.0 * q / (1.0 + math.sqrt(1.0 + 4.0 * b * q))
 
 
 @kernel
-def newton(x, n, lam, a, b, r, kind, c0, hi, u1, u2):
-    """Step from lam to the solution; c0 entries above hi, with sums u1, u2 of x - hi, come too.
+def newton(x, n, lam, ball, above):
+    """Step from lam to the solution for the n entries of x together with those above a level.
 
     Returns (t, scale, shift, count, steps): the magnitudes of the solution are
-    ``max((x - t) * scale - shift, 0)``, of which count are positive or just zero. No steps
-    means that lam was not below the solution.
+    ``max((x - t) * scale - shift, 0)``, of which count are positive or just zero. Without any
+    steps, lam was not below the solution.
     """
+    a, b, r, kind = ball
     before, steps = -1.0, 0
     k = 1.0 + 2.0 * b * lam
     while True:
         t = float(x.dtype.type(a * lam))  # as the entries see it: x - t is then exact near t
         count, s1, s2 = beyond(x, n, t, 1.0 / k)
-        if c0 > 0.0:
-            d = hi - t
-            count += c0
-            s1 += (u1 + c0 * d) / k
-            s2 += (u2 + 2.0 * d * u1 + c0 * d * d) / k / k
-        q = excess(s1, s2, a, b, r) / (count * a * a + 4.0 * r * b)
+        if above.entries > 0.0:
+            d = above.level - t
+            count += above.entries
+            s1 += (above.s1 + above.entries * d) / k
+            s2 += (above.s2 + 2.0 * d * above.s1 + above.entries * d * d) / k / k
+        q = excess(s1, s2, ball) / (count * a * a + 4.0 * r * b)
         mu = 2.0 * q / (1.0 + math.sqrt(1.0 + 4.0 * b * q))
         if count == before or not mu > 0.0:
             break
@@ -253,33 +277,35 @@ def between(v, kind, x, lo, hi):
 
 
 @kernel
-def solve_sample(x, n, top, a, b, r, kind):
+def solve_sample(x, n, top, ball):
     """Find threshold and active count of the n magnitudes in x, whose maximum is top."""
-    lam = bound_from_largest(top, a, b, r)
-    if kind != RAW:
+    lam = bound_from_largest(top, ball)
+    if ball.kind != RAW:
         lam = max(lam, 0.0)
-    t, _, _, count, _ = newton(x, n, lam, a, b, r, kind, 0.0, 0.0, 0.0, 0.0)
+    t, _, _, count, _ = newton(x, n, lam, ball, Above(0.0, 0.0, 0.0, 0.0))
     return t, count
 
 
 @kernel
-def threshold_of_long(v, a, b, r, kind, x):
-    """Find (t, scale, shift) as ``newton`` does, whether they hold, and 0.0 or NaN (not finite)."""
+def threshold_of_long(v, ball, x):
+    """Find (t, scale, shift) as `newton` does, whether they hold, and 0.0 or NaN (not finite)."""
+    a, b, r, kind = ball
     w = lanes(v)
     n = min(SAMPLE, v.size // 16) // w * w
     share = r * n / v.size
     top = spread(v, kind, x, n)
-    _, count = solve_sample(x, n, top, a, b, share, kind)
-    margin = 4.0 / math.sqrt(count)  # four standard errors of the sampled excess
+    _, count = solve_sample(x, n, top, Ball(a, b, share, kind))
+    margin = STANDARD_ERRORS / math.sqrt(count)  # of the sampled excess
     more = 1.0 + margin if margin < 1.0 else (1.0 + margin) ** 2
-    lo, _ = solve_sample(x, n, top, a, b, min(r, share * more), kind)  # with r: a bound for sure
+    # With r itself the threshold is certainly a lower bound.
+    lo, _ = solve_sample(x, n, top, Ball(a, b, min(r, share * more), kind))
     if kind != RAW and not lo > 0.0:
         return 0.0, 1.0, 0.0, False, 0.0
     hi = np.inf
     if margin < 1.0:
-        hi, _ = solve_sample(x, n, top, a, b, share * (1.0 - margin), kind)
-    n, c0, u1, u2, defect = between(v, kind, x, lo, hi)
-    t, scale, shift, _, steps = newton(x, n, lo / a, a, b, r, kind, c0, hi, u1, u2)
+        hi, _ = solve_sample(x, n, top, Ball(a, b, share * (1.0 - margin), kind))
+    n, count, s1, s2, defect = between(v, kind, x, lo, hi)
+    t, scale, shift, _, steps = newton(x, n, lo / a, ball, Above(hi, count, s1, s2))
     return t, scale, shift, steps > 0 and t <= hi, defect
 
 
@@ -302,25 +328,26 @@ def project(v, out, a, b, r, kind, x):
     """Project v onto ``a‖u‖₁ + b‖u‖² ≤ r`` (RAW: onto ``u ≥ 0, a Σu = r``); out may be v.
 
     Needs a > 0, or b > 0 and kind not RAW, and r > 0; best scaled so that max(a, b) = 1.
-    Returns whether v is finite; if not, out means nothing.
+    Returns whether v is finite; if it is not, ``out`` is not valid.
     """
+    ball = Ball(a, b, r, kind)
     if v.size >= LONG and a > 0.0:
-        t, scale, shift, holds, defect = threshold_of_long(v, a, b, r, kind, x)
+        t, scale, shift, holds, defect = threshold_of_long(v, ball, x)
         if holds and defect == 0.0:
             shrink(v, out, kind, t, scale, shift)
             return True
     s1, s2, top, defect = magnitudes(v, kind, x)
     if defect != 0.0:  # or NaN
         return False
-    if kind != RAW and excess(s1, s2, a, b, r) <= 0.0:
+    if kind != RAW and excess(s1, s2, ball) <= 0.0:
         for i in range(v.size):
             out[i] = v[i] if kind == ABSOLUTE else x[i]
         return True
-    lam = max(bound_from_largest(top, a, b, r), bound_from_all(s1, s2, v.size, a, b, r))
+    lam = max(bound_from_largest(top, ball), bound_from_all(s1, s2, v.size, ball))
     if kind != RAW:
         lam = max(lam, 0.0)
     n = (v.size + lanes(v) - 1) // lanes(v) * lanes(v)
-    t, scale, shift, _, _ = newton(x, n, lam, a, b, r, kind, 0.0, 0.0, 0.0, 0.0)
+    t, scale, shift, _, _ = newton(x, n, lam, ball, Above(0.0, 0.0, 0.0, 0.0))
     shrink(v, out, kind, t, scale, shift)
     return True
 

@@ -9,28 +9,41 @@ after the first costs as much as there are pieces left, not entries.
 
 The projection needs the tau at which the constraint ``a1‖u‖₁ + a2 FL(u) + b‖u‖² ≤ r`` is
 tight. Between two kinks it has a closed form (``tight``), linear in ``tau + b tau²``; so tau is
-found by Newton's steps along the pieces, and a step that finds the same pieces again is exact.
-The excess is convex but for pieces that leave zero, so that nearly always every step comes from
-the left; a bracket guards the others.
+found by Newton steps along the pieces, and a step that finds the same pieces again is exact.
+The excess is convex except for pieces that leave zero, so that nearly every step comes from the
+left; the others are guarded by a bracket.
 
-Pieces are four rows of the workspace: sum, length, sign of the jump to the next piece, and the
-penalty at which that jump vanishes. Everything is computed in float64, for heights in units of
-``1 / unit`` so that no square overflows. ``work`` has the shape (WORK_ROWS, m + 1).
+Everything is computed in float64. ``work`` has the shape (WORK_ROWS, m + 1).
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from smalto.kernels.jit import kernel
+from smalto.kernels.projecting.fused_pieces import KNOTS, LOW, advance, cut, fuse, spell, unit_of
 
-WORK_ROWS = 17  # 2 x 4 for pieces, 3 of heights and limits, 6 for the knots
+WORK_ROWS = KNOTS + 6
 STEPS = 200  # of Newton; a dozen are usual
 LONG = 4096  # entries from which a sample pays
-SAMPLE = 1024  # its entries, in stretches of 64
-HUGE = 1e100  # entries above it are scaled, as their squares might overflow
+SAMPLE = 1024  # entries of the sample, in stretches of ...
+STRETCH = 64
+CAUTION = 0.9  # share of the tau of a sample from which the search begins
+LAST_BITS = 4e-16  # relative difference of two tau that counts as none
+
+
+class FusedBall(NamedTuple):
+    """The set ``a1‖u‖₁ + a2 FL(u) + b‖u‖² ≤ r``, for signals multiplied by ``unit``."""
+
+    a1: float
+    a2: float
+    b: float
+    r: float
+    unit: float
+    positive: bool  # whether u ≥ 0
 
 
 @kernel
@@ -48,120 +61,15 @@ def gauge(v, a1, a2, b, positive):
 
 
 @kernel
-def unit_of(v):
-    """Find the factor with which no square overflows; NaN if v is not finite."""
-    top, defect = 0.0, 0.0
-    for i in range(v.size):
-        x = np.float64(v[i])
-        top = max(top, abs(x))
-        defect += x * 0.0
-    return (1.0 / top if top > HUGE else 1.0) + defect
-
-
-@kernel
-def cut(v, unit, sums, sizes, rises):
-    """Make each run of equal entries a piece; return how many there are."""
-    last = 0
-    sums[0], sizes[0] = v[0] * unit, 1.0
-    for i in range(1, v.size):
-        x = v[i]
-        if x == v[i - 1]:
-            sums[last] += x * unit
-            sizes[last] += 1.0
-        else:
-            rises[last] = 1.0 if x > v[i - 1] else -1.0
-            last += 1
-            sums[last], sizes[last] = x * unit, 1.0
-    rises[last] = 0.0
-    return last + 1
-
-
-@kernel
-def heights(sums, sizes, rises, count, penalty, out):
-    """Write the heights of the pieces at this penalty above the mean of all."""
-    total, size, left = 0.0, 0.0, 0.0
-    for p in range(count):
-        total += sums[p]
-        size += sizes[p]
-    for p in range(count):
-        right = rises[p]
-        out[p] = (sums[p] - penalty * (left - right)) / sizes[p] - total / size
-        left = right
-
-
-@kernel
-def fusions(height, sizes, count, penalty, low, high, at, slope, level, times):
-    """Solve ``½ Σ sizes (y - height)² + penalty FL(y)``: times = 0 where y fuses, else infinite.
-
-    Dynamic programming from left to right. The derivative, in y[p], of the best cost of the
-    pieces up to p is increasing and piecewise linear; clipped to ±penalty it is passed on.
-    Its knots are kept in a deque: at ``at`` the line ``slope x + level`` changes by that much.
-    Where it was clipped (low, high) is all that the way back needs. The signs of the jumps
-    that stay are left in low: to rounding they may differ from those of the heights.
-    """
-    first, last = count, count - 1
-    passed = 0.0  # what the pieces so far pass on, far out on either side
-    for p in range(count - 1):
-        w, wc = sizes[p], sizes[p] * height[p]
-        a, b, j = w, -wc - passed, first
-        while j <= last and a * at[j] + b <= -penalty:
-            a += slope[j]
-            b += level[j]
-            j += 1
-        x = (-penalty - b) / a
-        first = j - 1
-        low[p], at[first], slope[first], level[first] = x, x, a, b + penalty
-        a, b, j = w, -wc + passed, max(last, first)
-        while j > first and a * at[j] + b >= penalty:
-            a -= slope[j]
-            b -= level[j]
-            j -= 1
-        x = (penalty - b) / a
-        last = j + 1
-        high[p], at[last], slope[last], level[last] = x, x, -a, penalty - b
-        passed = penalty
-    p = count - 1
-    a, b, j = sizes[p], -sizes[p] * height[p] - passed, first
-    while j <= last and a * at[j] + b <= 0.0:
-        a += slope[j]
-        b += level[j]
-        j += 1
-    y = -b / a
-    for p in range(count - 2, -1, -1):
-        x = min(max(y, low[p]), high[p])
-        times[p] = 0.0 if x == y else np.inf
-        low[p] = 1.0 if y > x else -1.0
-        y = x
-
-
-@kernel
-def fuse(source, rises, count, penalty, target):
-    """Write the pieces that are left at this penalty to target; return their number."""
-    sums, sizes, times = source[0], source[1], source[3]
-    last = 0
-    total, size = sums[0], sizes[0]
-    for p in range(count - 1):
-        if times[p] > penalty:
-            target[0, last], target[1, last] = total, size
-            target[2, last], target[3, last] = rises[p], times[p]
-            last += 1
-            total, size = sums[p + 1], sizes[p + 1]
-        else:
-            total += sums[p + 1]
-            size += sizes[p + 1]
-    target[0, last], target[1, last], target[2, last] = total, size, 0.0
-    return last + 1
-
-
-@kernel
-def tight(pieces, count, tau, a1, a2, b, r, unit, positive):
+def tight(pieces, count, tau, ball):
     """Find ``unit tau' + b tau'²`` of the tau' that makes the constraint tight.
 
-    For the pieces given, those being non-zero that are at tau. With alpha the mean of such a
+    For the given pieces, of which those are nonzero that are at tau. With alpha the mean of such a
     piece and beta the slope at which its height shrinks, its value is
     ``(alpha - tau beta) / (unit + 2 b tau)``, which put into the constraint leaves
     ``b Σ n alpha² + unit Σ n alpha beta - r unit² = (Σ n beta² + 4 r b) (unit tau + b tau²)``.
     """
+    a1, a2, b, r, unit, positive = ball
     squares, products, slopes, left = 0.0, 0.0, 0.0, 0.0
     for p in range(count):
         total, size, right = pieces[0, p], pieces[1, p], pieces[2, p]
@@ -182,45 +90,31 @@ def tight(pieces, count, tau, a1, a2, b, r, unit, positive):
 
 
 @kernel
-def root(q, b, unit):
+def root(q, ball):
     """Solve ``unit tau + b tau² = q``; 0 if there is no tau >= 0."""
     if not q > 0.0:
         return 0.0
+    b, unit = ball.b, ball.unit
     return 2.0 * q / (unit + math.sqrt(unit * unit + 4.0 * b * q))
 
 
 @kernel
-def advance(work, here, count, before, penalty):
-    """Find by total variation which of the pieces at penalty ``before`` fuse up to ``penalty``.
+def tighten(work, count, lo, tau, ball, known):
+    """Step from tau to the solution; work[0:4] holds the ``count`` pieces at lo, below tau.
 
-    Leaves the signs of the jumps in work[9].
-    """
-    pieces = work[here : here + 4]
-    wide = 2 * work.shape[1]
-    at = work[11:13].reshape(wide)
-    slope = work[13:15].reshape(wide)
-    level = work[15:17].reshape(wide)
-    height, low, high = work[8], work[9], work[10]
-    heights(pieces[0], pieces[1], pieces[2], count, before, height)
-    fusions(height, pieces[1], count, penalty - before, low, high, at, slope, level, pieces[3])
-
-
-@kernel
-def tighten(work, count, lo, tau, a1, a2, b, r, unit, positive, known):
-    """Step from tau to the solution, with the count pieces at lo below it in work[0:4].
-
-    With known, their fourth row says when they fuse; otherwise total variation is solved for
+    With ``known``, their fourth row says when they fuse; otherwise total variation is solved for
     it. Returns (found, count, tau): pieces ``work[found : found + 4]`` make the solution.
     """
+    a2 = ball.a2
     here, there, found, hi = 0, 4, 4, np.inf
     for _ in range(STEPS):
         if not known:
             advance(work, here, count, lo * a2, tau * a2)
-        rises = work[here + 2] if known else work[9]
+        rises = work[here + 2] if known else work[LOW]
         found, pieces = there, work[there : there + 4]
         left = fuse(work[here : here + 4], rises, count, tau * a2, pieces)
-        new = root(tight(pieces, left, tau, a1, a2, b, r, unit, positive), b, unit)
-        if abs(new - tau) <= 4e-16 * tau or hi <= lo * (1.0 + 4e-16):
+        new = root(tight(pieces, left, tau, ball), ball)
+        if abs(new - tau) <= LAST_BITS * tau or hi <= lo * (1.0 + LAST_BITS):
             tau = new
             break
         if new > tau:
@@ -233,8 +127,9 @@ def tighten(work, count, lo, tau, a1, a2, b, r, unit, positive, known):
 
 
 @kernel
-def correction(pieces, count, tau, a1, a2, b, r, scale, positive):
-    """Find the factor, 1 but for rounding, that makes the constraint hold as computed."""
+def correction(pieces, count, tau, ball, scale):
+    """Find the factor, 1 up to rounding, that makes the constraint hold as computed."""
+    a1, a2, b, r, _, positive = ball
     s1, s2, jumps, left, before = 0.0, 0.0, 0.0, 0.0, 0.0
     for p in range(count):
         y = (pieces[0, p] - tau * a2 * (left - pieces[2, p])) / pieces[1, p]
@@ -255,70 +150,56 @@ def correction(pieces, count, tau, a1, a2, b, r, scale, positive):
 
 
 @kernel
-def spell(pieces, count, penalty, threshold, scale, positive, out):
-    """Write ``scale * soft(height, threshold)`` of each piece to its entries of out."""
-    end, left = 0, 0.0
-    for p in range(count):
-        y = (pieces[0, p] - penalty * (left - pieces[2, p])) / pieces[1, p]
-        left = pieces[2, p]
-        x = max(y - threshold, 0.0)
-        if not positive:
-            x -= max(-y - threshold, 0.0)
-        begin, end = end, end + int(pieces[1, p])
-        for i in range(begin, end):
-            out[i] = x * scale
-
-
-@kernel
-def write_projection(work, here, count, tau, a1, a2, b, r, unit, positive, out):
+def write_projection(work, here, count, tau, ball, out):
     """Write the projection made of these pieces."""
     pieces = work[here : here + 4]
-    scale = 1.0 / (unit + 2.0 * b * tau)
-    scale *= correction(pieces, count, tau, a1, a2, b, r, scale, positive)
-    spell(pieces, count, tau * a2, tau * a1, scale, positive, out)
+    scale = 1.0 / (ball.unit + 2.0 * ball.b * tau)
+    scale *= correction(pieces, count, tau, ball, scale)
+    spell(pieces, count, tau * ball.a2, tau * ball.a1, scale, ball.positive, out)
 
 
 @kernel
-def keep_feasible(v, out, a1, a2, b, r, positive):
+def keep_feasible(v, out, ball):
     """Write v, or its positive part, to out if that is feasible; return whether it was."""
-    if not gauge(v, a1, a2, b, positive) <= r:
+    if not gauge(v, ball.a1, ball.a2, ball.b, ball.positive) <= ball.r:
         return False
     for i in range(v.size):
-        out[i] = v[i] if v[i] > 0.0 or not positive else 0.0
+        out[i] = v[i] if v[i] > 0.0 or not ball.positive else 0.0
     return True
 
 
 @kernel
-def guess(v, a1, a2, b, r, unit, positive, work):
-    """Find a tau probably not far below the solution: that of stretches spread over v."""
-    x = work[16, :SAMPLE]
-    for i in range(0, SAMPLE, 64):
-        begin = i * (v.size - 64) // SAMPLE
-        for j in range(64):
+def guess(v, ball, work):
+    """Find a tau probably not far below the solution, from stretches of v."""
+    x = work[WORK_ROWS - 1, :SAMPLE]
+    for i in range(0, SAMPLE, STRETCH):
+        begin = i * (v.size - STRETCH) // SAMPLE
+        for j in range(STRETCH):
             x[i + j] = v[begin + j]
-    count = cut(x, unit, work[0], work[1], work[2])
-    share = r * SAMPLE / v.size
-    tau = root(tight(work[:4], count, 0.0, a1, a2, b, share, unit, positive), b, unit)
-    return 0.9 * tighten(work, count, 0.0, tau, a1, a2, b, share, unit, positive, False)[2]
+    count = cut(x, ball.unit, work[0], work[1], work[2])
+    share = ball.r * SAMPLE / v.size
+    part = FusedBall(ball.a1, ball.a2, ball.b, share, ball.unit, ball.positive)
+    tau = root(tight(work[:4], count, 0.0, part), part)
+    return CAUTION * tighten(work, count, 0.0, tau, part, False)[2]
 
 
 @kernel
 def project(v, out, a1, a2, b, r, positive, work):
     """Project v onto ``a1‖u‖₁ + a2 FL(u) + b‖u‖² ≤ r``; out may be v.
 
-    Needs b > 0 and r > 0; best scaled so that max(a1, a2, b) = 1. Returns whether v is finite;
-    if not, out means nothing.
+    Needs b > 0 and r > 0; best scaled so that max(a1, a2, b) = 1. Returns whether v is finite; if
+    it is not, ``out`` is not valid.
     """
-    unit = unit_of(v)
-    if not unit > 0.0:
+    ball = FusedBall(a1, a2, b, r, unit_of(v), positive)
+    if not ball.unit > 0.0:
         return False
-    if keep_feasible(v, out, a1, a2, b, r, positive):
+    if keep_feasible(v, out, ball):
         return True
-    tau = guess(v, a1, a2, b, r, unit, positive, work) if v.size >= LONG else 0.0
-    count = cut(v, unit, work[0], work[1], work[2])
-    tau = max(tau, root(tight(work[:4], count, 0.0, a1, a2, b, r, unit, positive), b, unit))
-    here, count, tau = tighten(work, count, 0.0, tau, a1, a2, b, r, unit, positive, False)
-    write_projection(work, here, count, tau, a1, a2, b, r, unit, positive, out)
+    tau = guess(v, ball, work) if v.size >= LONG else 0.0
+    count = cut(v, ball.unit, work[0], work[1], work[2])
+    tau = max(tau, root(tight(work[:4], count, 0.0, ball), ball))
+    here, count, tau = tighten(work, count, 0.0, tau, ball, False)
+    write_projection(work, here, count, tau, ball, out)
     return True
 
 
@@ -333,16 +214,16 @@ def project_rows(rows, out, a1, a2, b, r, positive, work):
 
 @kernel
 def signal(v, out, gamma1, gamma2, gamma3, positive, work):
-    """Minimise ``½‖v - u‖² + gamma1‖u‖₁ + gamma2 FL(u) + gamma3/2 ‖u‖²``; out may be v.
+    """Minimize ``½‖v - u‖² + gamma1‖u‖₁ + gamma2 FL(u) + gamma3/2 ‖u‖²``; out may be v.
 
-    Returns whether v is finite; if not, out means nothing.
+    Returns whether v is finite; if it is not, ``out`` is not valid.
     """
     unit = unit_of(v)
     if not unit > 0.0:
         return False
     count = cut(v, unit, work[0], work[1], work[2])
     advance(work, 0, count, 0.0, gamma2 * unit)
-    count = fuse(work[:4], work[9], count, gamma2 * unit, work[4:8])
+    count = fuse(work[:4], work[LOW], count, gamma2 * unit, work[4:8])
     scale = 1.0 / unit / (1.0 + gamma3)
     spell(work[4:8], count, gamma2 * unit, gamma1 * unit, scale, positive, out)
     return True

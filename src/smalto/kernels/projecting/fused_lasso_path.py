@@ -1,45 +1,78 @@
 """The whole fused-lasso path: at which penalty each jump of the signal vanishes.
 
-As the penalty of total variation grows, pieces only ever fuse. So the path is known when it is
-known, for each jump, when it vanishes, and there are two ways to find out. ``merge`` follows
-the path upwards from the data, the next pair to meet taken from a heap: O(m log m). ``split``
-follows it downwards from the constant signal, as the homotopy of Appendix B.2 does: it cuts
-each piece where the dual variable ``z[i] = Σ_{j≤i} (v[j] - y[j])`` reaches the penalty first.
-A cut is the business of its own piece only, so pieces may be cut in any order, and the cost,
-O(ms) at worst, is the length of a piece for each cut in it.
+As the penalty of total variation grows, pieces only ever fuse. So the path is given by the penalty
+at which each jump vanishes, and there are two ways to find it. ``merge`` follows the path upwards
+from the data, taking the next pair to meet from a heap: O(m log m). ``split`` follows it downwards
+from the constant signal, as the homotopy of Appendix B.2 does: it cuts each piece where the dual
+variable ``z[i] = Σ_{j≤i} (v[j] - y[j])`` reaches the penalty first. A cut concerns only its own
+piece, so pieces may be cut in any order, and the cost, O(ms) at worst, is the length of a piece for
+each cut in it.
 
-Pieces are given as in ``fused_lasso``: sums, lengths and signs of the jumps, of runs of equal
-entries. ``floats`` and ``ints`` are workspaces of the shapes (FLOAT_ROWS, m + 1) and
-(INT_ROWS, m + 1).
+Pieces are given as in `fused_pieces.py`: sums, lengths and signs of the jumps, of runs of equal
+entries.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from smalto.kernels.jit import kernel
 from smalto.kernels.projecting.fused_lasso_ball import (
-    cut,
-    fuse,
+    FusedBall,
     keep_feasible,
     root,
-    spell,
     tight,
     tighten,
-    unit_of,
     write_projection,
 )
+from smalto.kernels.projecting.fused_pieces import cut, fuse, spell, unit_of
 
 FLOAT_ROWS, INT_ROWS = 5, 6
 EITHER, MERGE, SPLIT = 0, 1, 2  # the roads to one answer
 TIE = 1e-11  # relative difference of penalties that counts as none
 TOUCH = 1e-13  # distance of heights, relative to the largest, that counts as none
-FAIR = 40  # entries that SPLIT may look at for each of the signal's before MERGE takes over
+FAIR = 40  # entries that SPLIT may look at for each entry of the signal before MERGE takes over
+
+
+class PathWork(NamedTuple):
+    """Scratch for a signal of length m."""
+
+    work: Any  # (WORK_ROWS, m + 1), as for `fused_lasso_ball.project`
+    floats: Any  # (FLOAT_ROWS, m + 1)
+    ints: Any  # int64 (INT_ROWS, m + 1)
+
+
+class Fused(NamedTuple):
+    """Pieces that are being fused: sum and length stand at the first member of each."""
+
+    sums: Any
+    sizes: Any
+    rises: Any
+
+
+class Heap(NamedTuple):
+    """Jumps by the penalty at which they vanish, smallest first."""
+
+    keys: Any
+    ids: Any
+
+
+class ConstraintSet(NamedTuple):
+    """The set ``a1‖u‖₁ + a2 FL(u) + b‖u‖² ≤ r``, and whether u ≥ 0."""
+
+    a1: float
+    a2: float
+    b: float
+    r: float
+    positive: bool
 
 
 @kernel
-def push(keys, ids, size, key, ident):
-    """Add to the heap of ``size`` entries, smallest key first."""
+def push(heap, size, key, ident):
+    """Add to the heap of ``size`` entries."""
+    keys, ids = heap
     i = size
     while i > 0:
         parent = (i - 1) >> 1
@@ -51,8 +84,9 @@ def push(keys, ids, size, key, ident):
 
 
 @kernel
-def pop(keys, ids, size):
-    """Remove the first of ``size`` entries; it is the caller who has read it."""
+def pop(heap, size):
+    """Remove the first of ``size`` entries, which the caller has read."""
+    keys, ids = heap
     size -= 1
     key, ident = keys[size], ids[size]
     i, child = 0, 1
@@ -67,11 +101,12 @@ def pop(keys, ids, size):
 
 
 @kernel
-def meeting(sums, sizes, rises, a, j, e, touch):
+def meeting(fused, a, j, e, touch):
     """Find the penalty at which pieces a..j and j+1..e meet; infinite if they never do.
 
     Two that have come to rest within ``touch`` of each other have met.
     """
+    sums, sizes, rises = fused
     before = rises[a - 1] if a > 0 else 0.0
     closing = (rises[j] - rises[e]) / sizes[j + 1] - (before - rises[j]) / sizes[a]
     gap = sums[j + 1] / sizes[j + 1] - sums[a] / sizes[a]
@@ -81,7 +116,7 @@ def meeting(sums, sizes, rises, a, j, e, touch):
 
 
 @kernel
-def centre(pieces, count, sums):
+def center(pieces, count, sums):
     """Write the sums of the pieces less the mean of all entries; return the largest height.
 
     Nothing on the path depends on the mean.
@@ -99,23 +134,23 @@ def centre(pieces, count, sums):
 @kernel
 def merge(pieces, count, times, floats, ints):
     """Write to times, for each jump, the penalty at which it vanishes: upwards, by a heap."""
-    rises, wide = pieces[2], floats.shape[1]
-    sums, sizes = floats[0], floats[1]  # of the fused piece, at its first member
-    keys = floats[2:5].reshape(3 * wide)
-    first, last, ids = ints[0], ints[1], ints[2:5].reshape(3 * wide)
-    waiting = ints[5]
+    wide = floats.shape[1]
+    sums, sizes = floats[0], floats[1]
+    fused = Fused(sums, sizes, pieces[2])
+    heap = Heap(floats[2:5].reshape(3 * wide), ints[2:5].reshape(3 * wide))
+    first, last, waiting = ints[0], ints[1], ints[5]
     size = 0
-    touch = TOUCH * centre(pieces, count, sums)
+    touch = TOUCH * center(pieces, count, sums)
     for p in range(count):
         sizes[p] = pieces[1, p]
         first[p], last[p], waiting[p] = p, p, 1
     for j in range(count - 1):
         times[j] = np.inf
-        size = schedule(sums, sizes, rises, j, j, j + 1, 0.0, times, keys, ids, size)
+        size = schedule(fused, j, j, j + 1, 0.0, times, heap, size)
     now = 0.0
     while size > 0:
-        key, j = keys[0], ids[0]
-        pop(keys, ids, size)
+        key, j = heap.keys[0], heap.ids[0]
+        pop(heap, size)
         size -= 1
         if not waiting[j] or key != times[j]:
             continue  # its time has changed since
@@ -127,21 +162,19 @@ def merge(pieces, count, times, floats, ints):
         sizes[a] += sizes[j + 1]
         first[e], last[a] = a, e
         if a > 0:
-            b = first[a - 1]
-            size = schedule(sums, sizes, rises, b, a - 1, e, touch, times, keys, ids, size)
+            size = schedule(fused, first[a - 1], a - 1, e, touch, times, heap, size)
         if e < count - 1:
-            b = last[e + 1]
-            size = schedule(sums, sizes, rises, a, e, b, touch, times, keys, ids, size)
+            size = schedule(fused, a, e, last[e + 1], touch, times, heap, size)
 
 
 @kernel
-def schedule(sums, sizes, rises, a, j, e, touch, times, keys, ids, size):
+def schedule(fused, a, j, e, touch, times, heap, size):
     """Put jump j, between the pieces a..j and j+1..e, into the heap; return its size."""
-    time = meeting(sums, sizes, rises, a, j, e, touch)
+    time = meeting(fused, a, j, e, touch)
     if time != times[j]:
         times[j] = time
         if time < np.inf:
-            push(keys, ids, size, time, j)
+            push(heap, size, time, j)
             size += 1
     return size
 
@@ -208,7 +241,7 @@ def split(pieces, cuts, floor, budget, times, floats, ints):
 def whole(pieces, count, times, floats, ints):
     """Prepare ``split``: one piece, not cut yet."""
     times[:count] = 0.0
-    centre(pieces, count, floats[0])
+    center(pieces, count, floats[0])
     ints[0, 0], ints[1, 0] = 0, count - 1
     ints[2, 0], floats[1, 0] = first_cut(floats[0], pieces[1], pieces[2], 0, count - 1, np.inf)
     return 1
@@ -229,18 +262,20 @@ def jump_times(pieces, count, road, floor, times, floats, ints):
 
 
 @kernel
-def descend(work, count, a1, a2, b, r, unit, positive, floats, ints):
-    """Follow the path downwards until the constraint is violated; return that tau.
+def descend(scratch, count, ball):
+    """Follow the path downwards until the constraint is violated; return that tau and the pieces.
 
     The penalty falls by half at a time. The pieces at that tau are left in work[0:4].
     """
+    work, floats, ints = scratch
+    a2 = ball.a2
     pieces, times, highest = work[:4], work[3], floats[1]
     cuts = whole(pieces, count, times, floats, ints)
     floor = highest[0]
     while True:
         left = fuse(pieces, pieces[2], count, floor, work[4:8])
-        q = tight(work[4:8], left, floor / a2, a1, a2, b, r, unit, positive)
-        if floor == 0.0 or root(q, b, unit) >= floor / a2:
+        q = tight(work[4:8], left, floor / a2, ball)
+        if floor == 0.0 or root(q, ball) >= floor / a2:
             break
         floor = 0.0
         for k in range(cuts):
@@ -253,37 +288,40 @@ def descend(work, count, a1, a2, b, r, unit, positive, floats, ints):
 
 
 @kernel
-def project_by_path(v, out, a1, a2, b, r, positive, road, work, floats, ints):
+def project_by_path(v, out, constraint, road, scratch):
     """Project along the path, upwards (MERGE) or downwards (SPLIT); a2 > 0."""
-    unit = unit_of(v)
-    if not unit > 0.0:
+    work, floats, ints = scratch
+    a1, a2, b, r, positive = constraint
+    ball = FusedBall(a1, a2, b, r, unit_of(v), positive)
+    if not ball.unit > 0.0:
         return False
-    if keep_feasible(v, out, a1, a2, b, r, positive):
+    if keep_feasible(v, out, ball):
         return True
-    count = cut(v, unit, work[0], work[1], work[2])
+    count = cut(v, ball.unit, work[0], work[1], work[2])
     lo = 0.0
     if road == MERGE:
         merge(work[:4], count, work[3], floats, ints)
     else:
-        lo, count = descend(work, count, a1, a2, b, r, unit, positive, floats, ints)
-    tau = max(lo, root(tight(work[:4], count, lo, a1, a2, b, r, unit, positive), b, unit))
-    here, count, tau = tighten(work, count, lo, tau, a1, a2, b, r, unit, positive, True)
-    write_projection(work, here, count, tau, a1, a2, b, r, unit, positive, out)
+        lo, count = descend(scratch, count, ball)
+    tau = max(lo, root(tight(work[:4], count, lo, ball), ball))
+    here, count, tau = tighten(work, count, lo, tau, ball, True)
+    write_projection(work, here, count, tau, ball, out)
     return True
 
 
 @kernel
-def project_rows_by_path(rows, out, a1, a2, b, r, positive, road, work, floats, ints):
+def project_rows_by_path(rows, out, constraint, road, scratch):
     """Project every row; return whether all are finite."""
     finite = True
     for i in range(rows.shape[0]):
-        finite &= project_by_path(rows[i], out[i], a1, a2, b, r, positive, road, work, floats, ints)
+        finite &= project_by_path(rows[i], out[i], constraint, road, scratch)
     return finite
 
 
 @kernel
-def signal_by_path(v, out, gamma1, gamma2, gamma3, positive, road, work, floats, ints):
+def signal_by_path(v, out, gamma1, gamma2, gamma3, positive, road, scratch):
     """Solve the signal approximation along the path, upwards (MERGE) or downwards (SPLIT)."""
+    work, floats, ints = scratch
     unit = unit_of(v)
     if not unit > 0.0:
         return False
@@ -297,19 +335,18 @@ def signal_by_path(v, out, gamma1, gamma2, gamma3, positive, road, work, floats,
 
 
 @kernel
-def signal_rows_by_path(rows, out, gamma1, gamma2, gamma3, positive, road, work, floats, ints):
+def signal_rows_by_path(rows, out, gamma1, gamma2, gamma3, positive, road, scratch):
     """Approximate every row; return whether all are finite."""
     finite = True
     for i in range(rows.shape[0]):
-        finite &= signal_by_path(
-            rows[i], out[i], gamma1, gamma2, gamma3, positive, road, work, floats, ints
-        )
+        finite &= signal_by_path(rows[i], out[i], gamma1, gamma2, gamma3, positive, road, scratch)
     return finite
 
 
 @kernel
-def path(v, road, out, work, floats, ints):
+def path(v, road, out, scratch):
     """Write to out, for each of the v.size - 1 jumps of v, the penalty at which it vanishes."""
+    work, floats, ints = scratch
     unit = unit_of(v)
     if not unit > 0.0:
         return False

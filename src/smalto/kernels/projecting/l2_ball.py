@@ -10,6 +10,7 @@ from smalto.kernels.jit import kernel
 from smalto.kernels.simd import fma, hmax, hsum, lanes, load, splat, vabs, vmax, zero
 
 BLOCK = 128  # vectors summed in the vector's precision, before double precision takes over
+MARGIN = 1e8  # factor that entries keep from where their squares leave the range of the dtype
 
 
 @kernel
@@ -45,14 +46,14 @@ def squares(v, scale, positive):
 def project(v, out, radius, positive):
     """Project v onto ``‖u‖ ≤ radius``, with ``u ≥ 0`` if positive; out may be v.
 
-    Returns whether v is finite; if not, out means nothing.
+    Returns whether v is finite; if it is not, ``out`` is not valid.
     """
     total, top, defect = squares(v, 1.0, positive)
     if defect != 0.0:  # or NaN
         return False
     unit = 1.0
     tiny, large = np.float64(np.finfo(v.dtype).tiny), np.float64(np.finfo(v.dtype).max)
-    if not math.sqrt(tiny) * 1e8 < top < math.sqrt(large) * 1e-8:  # squares may leave the range
+    if not math.sqrt(tiny) * MARGIN < top < math.sqrt(large) / MARGIN:  # or squares may overflow
         unit = max(top, 4.0 * tiny)
         total = squares(v, 1.0 / unit, positive)[0]
     norm = math.sqrt(total)

@@ -16,7 +16,7 @@ from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Signals, blocks
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
-from smalto.kernels.coding.nonnegative import PANEL, descend
+from smalto.kernels.coding.nonnegative import PANEL, descend, make_panel
 from smalto.learning.dictionary.sweep import sweep
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
@@ -70,11 +70,11 @@ class DenseCodes:
         columns = np.ascontiguousarray(D.T) if is_sparse else D.T
 
         def task(group: int) -> None:
-            q, c = np.empty((2, k * PANEL), D.dtype)
+            panel = make_panel(k, D.dtype)
             for rows, x in self.chunks(group):
                 Q = np.ascontiguousarray((x @ columns).T) if is_sparse else D @ x.T
                 now = np.ascontiguousarray(self.ahead[:, rows])
-                descend(G, Q, lam, sweeps, now, 0, now.shape[1], q, c)
+                descend(G, Q, lam, sweeps, now, 0, now.shape[1], panel)
                 self.new[:, rows] = now
                 if beta > 0.0:
                     now += now.dtype.type(beta) * (now - self.old[:, rows])
@@ -123,10 +123,9 @@ class Atoms:
         G, Q, none = A.astype(D.dtype), B.astype(D.dtype), D.dtype.type(0.0)
 
         def task(number: int) -> None:
-            q, c = np.empty((2, k * PANEL), D.dtype)
             begin, end = number * _COLUMNS, min((number + 1) * _COLUMNS, m)
             part = np.ascontiguousarray(Q[:, begin:end])
-            descend(G, part, none, sweeps, D, begin, end, q, c)
+            descend(G, part, none, sweeps, D, begin, end, make_panel(k, D.dtype))
 
         run_tasks(task, -(-m // _COLUMNS), n_threads)
         return D

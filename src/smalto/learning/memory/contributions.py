@@ -11,7 +11,8 @@ from scipy import sparse
 from smalto.checks import Array, Rows
 from smalto.coders.base import Codes
 from smalto.coders.coding import Coded, squared_norms
-from smalto.kernels.learning.sums import add_to_gram, add_to_products, by_atom
+from smalto.kernels.coding.arguments import SparseRows
+from smalto.kernels.learning.sums import Users, add_to_gram, add_to_products, list_users
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
@@ -82,7 +83,7 @@ class Contribution:
         """Return the contribution of the rows of X, with their codes sorted by atom."""
         atom_ptr = np.empty(n_atoms + 1, np.int64)
         rows, places = np.empty((2, len(codes.indices)), np.int32)
-        by_atom(codes.indptr, codes.indices, n_atoms, atom_ptr, rows, places)
+        list_users(SparseRows(*codes), n_atoms, Users(atom_ptr, rows, places))
         return cls(codes, X, norms, costs, penalties, weights, atom_ptr, rows, places)
 
     def weighted_costs(self) -> Array:
@@ -108,7 +109,7 @@ class Contribution:
     def add_to(self, stats: Stats, weight: float, n_threads: int) -> None:
         """Add these samples to the statistics with this weight; a negative one removes them."""
         codes, n_atoms = self.codes, len(stats.A)
-        lists = (self.atom_ptr, self.rows, self.places)
+        rows, users = SparseRows(*codes), Users(self.atom_ptr, self.rows, self.places)
         scaled = weight / stats.scale
         is_sparse = sparse.issparse(self.X)
         if not is_sparse and len(codes.indices) > DENSE * len(self.costs) * n_atoms:
@@ -117,10 +118,10 @@ class Contribution:
 
         def task(number: int) -> None:
             first, last = number * ATOMS, min((number + 1) * ATOMS, n_atoms)
-            add_to_gram(*codes, *lists, self.weights, scaled, first, last, stats.A)
+            add_to_gram(rows, users, self.weights, scaled, first, last, stats.A)
             if not is_sparse:
                 add_to_products(
-                    codes.values, *lists, self.weights, self.X, scaled, first, last, stats.B
+                    codes.values, users, self.weights, self.X, scaled, first, last, stats.B
                 )
 
         run_tasks(task, -(-n_atoms // ATOMS), n_threads)

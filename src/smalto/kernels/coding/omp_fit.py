@@ -1,0 +1,134 @@
+"""The coefficients of the atoms that a pursuit has chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
+from smalto.kernels.coding.active_set import CODE, INVERSE, LANES
+from smalto.kernels.coding.masked_gram import make_block
+from smalto.kernels.coding.omp_choice import H
+from smalto.kernels.jit import inlined, kernel
+from smalto.kernels.simd import fma, load, splat, store
+
+LESS_EXACT = 10.0  # times `DEPENDENT_32`, see `dependent_share`
+
+
+@kernel
+def dependent_share(array):
+    """The share of its squared norm up to which what is left of an atom may be rounding.
+
+    In float32 ten times that of the lasso, whose penalty keeps the coefficients of atoms that are
+    nearly alike from growing against each other.
+    """
+    return DEPENDENT_64 if array.itemsize == 8 else LESS_EXACT * DEPENDENT_32
+
+
+@inlined
+def keep_row(active, s, table, outside):
+    """Keep row s of the factor L, with the reciprocal of its last entry, and y_s; returns y_s."""
+    atoms, work = active
+    row = (INVERSE + s) * atoms.size
+    o = H * table.stride + atoms[s]
+    for i in range(s):
+        work[row + i] = table.numbers[o]
+        o += table.stride
+    scale = 1.0 / np.sqrt(outside)
+    work[row + s] = scale
+    work[s] = table.numbers[atoms[s]] * scale
+    return work[s]
+
+
+@kernel
+def solve_kept(active, s):
+    """Write the code ``L⁻ᵀ y`` from the rows of L that were kept; y is overwritten."""
+    work, stride = active.work, active.atoms.size
+    code, row = CODE * stride, (INVERSE + s) * stride
+    for i in range(s - 1, -1, -1):
+        row -= stride
+        value = work[i] * work[row + i]
+        work[code + i] = value
+        by = splat(-value)
+        for o in range(0, i, LANES):
+            store(work, o, fma(by, load(work, row + o), load(work, o)))
+
+
+@kernel
+def _eliminate(active, s, share, norm, eps):
+    """Eliminate the chosen atoms one by one from the equations in ``work``.
+
+    Leaves out an atom that depends on those before it, and stops where the error is at most eps.
+    Returns how many atoms have been looked at, and the error.
+    """
+    work, stride = active.work, active.atoms.size
+    code, row = CODE * stride, INVERSE * stride
+    error = norm
+    for i in range(s):
+        outside = work[row + i]
+        if not outside > share * work[code + i]:
+            work[row + i] = 0.0
+            row += stride
+            continue
+        inverse = 1.0 / outside
+        y = work[i]
+        error -= y * y * inverse
+        if error <= eps:
+            return i + 1, error
+        below = row
+        for r in range(i + 1, s):
+            below += stride
+            weight = work[row + r] * inverse
+            work[r] -= weight * y
+            by = splat(-weight)
+            for o in range(r // LANES * LANES, s, LANES):
+                store(work, below + o, fma(by, load(work, row + o), load(work, below + o)))
+        row += stride
+    return s, error
+
+
+@kernel
+def fit_chosen(exact, width, norm, eps, active, s):
+    """Least squares on the active atoms by elimination in float64, whatever chose them.
+
+    Takes the atoms in their order, without those that depend on others before them, until the error
+    is at most eps. Writes their code; returns their number and the error.
+    """
+    atoms, work = active
+    stride = atoms.size
+    code, base = CODE * stride, INVERSE * stride
+    made = make_block(exact.lazy, atoms, s, work, base, stride, code)
+    for i in range(s):
+        row = base + i * stride
+        if not made:
+            for r in range(i, s):
+                work[row + r] = exact.G[atoms[i] * width + atoms[r]]
+        work[i] = exact.q[exact.start + atoms[i]]
+    for i in range(s):
+        work[code + i] = work[base + i * stride + i]
+    count, error = _eliminate(active, s, dependent_share(exact.G), norm, eps)
+    for i in range(count - 1, -1, -1):
+        row = base + i * stride
+        rest = work[i]
+        for r in range(i + 1, count):
+            rest -= work[row + r] * work[code + r]
+        work[code + i] = rest / work[row + i] if work[row + i] > 0.0 else 0.0
+    taken = np.int64(0)
+    for i in range(count):
+        if work[base + i * stride + i] > 0.0:
+            atoms[taken], work[code + taken] = atoms[i], work[code + i]
+            taken += 1
+    return taken, error
+
+
+@kernel
+def write_code(active, s, first, used, out, position):
+    """Append the coefficients, which begin at ``first`` in ``work``, by increasing atom."""
+    atoms, work = active
+    for i in range(s):
+        atom = atoms[i]
+        used[atom] = False
+        p = position
+        for r in range(s):
+            p += 1 if atoms[r] < atom else 0
+        out.indices[p] = atom
+        out.values[p] = work[first + i]
