@@ -17,10 +17,10 @@ from smalto.coders.base import Coder, Codes
 from smalto.coders.coding import ROWS_AT_ONCE, Prepared, prepare, warn_of_zeros
 from smalto.coders.signals import Signals
 from smalto.distributed.blocks import ClusterSource, gather
+from smalto.kernels.compiling import count_as_compiling, seconds_of_compiling
 from smalto.learning.batches.base import Batches, CodedBatch, MidStep, MiniBatch, recalibrate
 from smalto.learning.batches.coded import code_samples
 from smalto.learning.batches.samples import Samples
-from smalto.learning.clock import count_as_compiling, seconds_of_compiling
 from smalto.learning.memory.contributions import (
     Contribution,
     Part,

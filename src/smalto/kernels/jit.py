@@ -7,22 +7,35 @@ halves the time of the first call.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from numba import njit
+from numba.core.dispatcher import Dispatcher
 
-from smalto.kernels.code_cache import with_own_files
+from smalto.kernels.compiled_files import KernelCache
+from smalto.kernels.compiling import watch_the_compiler
 
-# No bounds checks, no GIL, no reference counts, cached on disk; x / 0 follows IEEE 754.
-kernel: Any = with_own_files(njit(cache=True, nogil=True, error_model="numpy", _nrt=False))
+watch_the_compiler()
+
+
+def _compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator: no bounds checks, no GIL, no reference counts; x / 0 follows IEEE 754."""
+    compile_lazily = njit(nogil=True, error_model="numpy", _nrt=False, **options)
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        compiled: Any = compile_lazily(function)
+        if isinstance(compiled, Dispatcher):  # not where NUMBA_DISABLE_JIT is set
+            compiled._cache = KernelCache(function)
+        return compiled
+
+    return decorate
+
+
+kernel: Any = _compiled()
 
 # The same, for sums that may be taken in any order, so that they can be vectorized.
-_any_order = {"reassoc", "contract", "nsz"}
-summing: Any = with_own_files(
-    njit(cache=True, nogil=True, error_model="numpy", _nrt=False, fastmath=_any_order)
-)
+summing: Any = _compiled(fastmath={"reassoc", "contract", "nsz"})
 
 # The same, for what is called in the innermost loops, where passing arguments would take time.
-inlined: Any = with_own_files(
-    njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-)
+inlined: Any = _compiled(forceinline=True)

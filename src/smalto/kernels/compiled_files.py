@@ -1,0 +1,194 @@
+"""Compiled kernels on disk: those that came with the package, and those compiled here.
+
+Numba's own cache asks for the exact CPU, notices changes of the file that a kernel is in but not
+of the kernels that it calls, and numbers its files by an index that two processes may get wrong.
+Here the name of a file is a digest of everything that its code depends on: the source of the
+kernel and of all kernels below it, the types of the arguments, the versions of Python, Numba and
+llvmlite, and the processor. Whoever finds a file can use it, and whoever writes one writes the same.
+
+Files that came with the package are compiled for a level of the processor (see `cpu_level`), not
+for one model, and are only read. All others lie in a folder of the user (see `cache_folder`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import pickle
+import re
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numba
+from numba.core import config
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+from numba.misc.appdirs import AppDirs
+
+HERE = Path(__file__).parent
+PREBUILT = HERE / "prebuilt"
+BUILD_FOLDER = "SMALTO_BUILD_KERNELS"  # environment: where to put kernels that come with a wheel
+LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")  # what LLVM calls them
+_NEEDS = {
+    "x86-64-v2": {"sse4.2", "popcnt", "ssse3", "cx16"},
+    "x86-64-v3": {"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"},
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+}
+
+
+class KernelCache(_Cache):  # type: ignore[misc]
+    """The files of one kernel."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._enabled = True
+        module = function.__module__.removeprefix("smalto.kernels.")
+        self._name = f"{module}.{function.__qualname__}"
+        self._source = source_digest(function.__module__)
+
+    @property
+    def cache_path(self) -> str:
+        """The user's folder."""
+        return str(cache_folder())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled kernel for these types of arguments; None if there is none."""
+        if not self._enabled:
+            return None
+        target_context.refresh()
+        for level in usable_levels():
+            data = _read(PREBUILT / self._file(sig, level))
+            if data is not None:
+                return CompileResult._rebuild(target_context, *data)
+        folder = cache_folder()
+        processor = target_context.codegen().magic_tuple()
+        data = None if folder is None else _read(folder / self._file(sig, processor))
+        return None if data is None else CompileResult._rebuild(target_context, *data)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled kernel for these types of arguments."""
+        build = os.environ.get(BUILD_FOLDER)
+        folder = cache_folder() if build is None else Path(build)
+        if not self._enabled or folder is None:
+            return
+        processor = data.codegen.magic_tuple() if build is None else config.CPU_NAME
+        with contextlib.suppress(OSError):  # a full disk: it is compiled again next time
+            _write(folder / self._file(sig, processor), data._reduce())
+
+    def enable(self) -> None:
+        """Read and write files."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Neither read nor write files."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Delete the files of this kernel in the user's folder."""
+        folder = cache_folder()
+        if folder is not None:
+            for path in folder.glob(f"{self._name}.*.nbc"):
+                path.unlink(missing_ok=True)
+
+    def _file(self, sig: Any, processor: Any) -> str:
+        """Return the name of the file for these types on this processor, or level of it."""
+        versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__)
+        key = (repr(sig), processor, versions, sys.platform, self._source)
+        return f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.nbc"
+
+
+def _read(path: Path) -> Any:
+    try:
+        return pickle.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except Exception:  # noqa: BLE001 (a damaged file: compiling makes a new one)
+        return None
+
+
+def _write(path: Path, data: Any) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(dumps(data))
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """Return the folder in which compiled kernels are kept; None where nothing can be written.
+
+    It is ``NUMBA_CACHE_DIR`` if that is set, else the user's folder for caches.
+    """
+    home = config.CACHE_DIR or AppDirs("smalto", appauthor=False).user_cache_dir
+    folder = Path(home) / "smalto-kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        message = (
+            f"compiled kernels cannot be kept in {folder} ({error.strerror}): each process "
+            f"compiles them anew. Set NUMBA_CACHE_DIR to a folder that can be written to"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return None
+    return folder
+
+
+@functools.cache
+def source_digest(module: str) -> str:
+    """Return a digest of the source of a module of kernels and of all that it imports of them."""
+    seen: dict[str, bytes] = {}
+    todo = [module]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            path = HERE.joinpath(*name.split(".")[2:]).with_suffix(".py")
+            seen[name] = path.read_bytes() if path.is_file() else b""
+            todo += _imported(seen[name].decode())
+    total = hashlib.sha256()
+    for name in sorted(seen):
+        total.update(name.encode() + b"\0" + seen[name] + b"\0")
+    return total.hexdigest()
+
+
+def _imported(source: str) -> Iterator[str]:
+    """Yield the modules of kernels that a source imports, or imports something from."""
+    pattern = r"^from (smalto\.kernels[\w.]*) import (?:\(([^)]*)\)|(.*))$"
+    for package, several, one in re.findall(pattern, source, re.MULTILINE):
+        yield package
+        for name in re.findall(r"\w+", several or one):
+            yield f"{package}.{name}"
+
+
+@functools.cache
+def usable_levels() -> tuple[str, ...]:
+    """Return the levels of x86-64 for which kernels come with the package and run here, best first."""
+    if not PREBUILT.is_dir() or os.environ.get(BUILD_FOLDER) or config.CPU_NAME:
+        return ()
+    level = cpu_level()
+    return () if level is None else LEVELS[: LEVELS.index(level) + 1][::-1]
+
+
+def cpu_level() -> str | None:
+    """Return the highest level of x86-64 that this processor has; None on other processors."""
+    if not llvm.get_process_triple().startswith("x86_64"):
+        return None
+    has = {name for name, there in llvm.get_host_cpu_features().items() if there}
+    found = None
+    for level in LEVELS:
+        if not _NEEDS[level] <= has:
+            break
+        found = level
+    return found
