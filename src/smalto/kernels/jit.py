@@ -26,7 +26,7 @@ def _compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         compiled: Any = compile_lazily(function)
         if isinstance(compiled, Dispatcher):  # not where NUMBA_DISABLE_JIT is set
-            compiled._cache = KernelCache(function)
+            compiled._cache = KernelCache(function)  # type: ignore[attr-defined]
         return compiled
 
     return decorate
