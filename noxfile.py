@@ -18,19 +18,21 @@ nox.options.default_venv_backend = "uv|virtualenv"
 
 # Tests of kernels, on problems small enough for plain Python: files, and which of their tests.
 PLAIN = {
-    "tests/test_active.py": "test",
-    "tests/test_path.py": "not any and not scikit",
-    "tests/test_lasso.py": "(ordinary or duplicate) and float64",
-    "tests/test_missing.py": "lazy_gram or might_as_well and float64 and not Bridge",
-    "tests/test_omp.py": "definition and float64 or both_limits or rounds or ordinary and float64",
-    "tests/test_constrained.py": "one_bound_per_signal or zero_error or out_of_reach",
-    "tests/test_joint.py": "ordinary and float64 or astray",
-    "tests/test_groups.py": "optimal and ordinary and float64",
-    "tests/test_nonnegative.py": "twin or compress or dense",
-    "tests/test_update.py": "statistics or fit or blocked_sweep or store",
-    "tests/test_constraints.py": "compiled_sweep",
-    "tests/test_patches.py": "not any and not learning",
-    "tests/test_denoise.py": "look_alike or each_other",
+    "tests/coders/test_active.py": "test",
+    "tests/coders/test_path.py": "not any and not scikit",
+    "tests/coders/test_lasso.py": "(ordinary or duplicate) and float64",
+    "tests/coders/test_missing.py": "lazy_gram or might_as_well and float64 and not Bridge",
+    "tests/coders/test_omp.py": (
+        "definition and float64 or both_limits or rounds or ordinary and float64"
+    ),
+    "tests/coders/test_constrained.py": "one_bound_per_signal or zero_error or out_of_reach",
+    "tests/coders/test_joint.py": "ordinary and float64 or astray",
+    "tests/coders/test_groups.py": "optimal and ordinary and float64",
+    "tests/coders/test_nonnegative.py": "twin or compress or dense",
+    "tests/learning/test_update.py": "statistics or fit or blocked_sweep or store",
+    "tests/constraints/test_constraints.py": "compiled_sweep",
+    "tests/image/test_patches.py": "not any and not learning",
+    "tests/image/test_denoise.py": "look_alike or each_other",
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 if not (ROOT / "benchmarks" / "paper").is_dir():
     pytest.skip("the benchmarks are not part of this copy", allow_module_level=True)

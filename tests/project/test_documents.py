@@ -9,7 +9,7 @@ import pytest
 import smalto
 from smalto import coders, constraints, datasets, distributed, image, learners, learning
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def blocks(name):

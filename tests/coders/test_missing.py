@@ -1,14 +1,14 @@
 """Signals with missing entries: in coding, and in learning."""
 
 import itertools
-import warnings
 
 import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import DEGENERATE, DTYPES, dictionary, examples, ordinary, problems
+from missing_entries import holes, planted, quiet
+from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import L0, OMP, Bridge, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
@@ -34,16 +34,6 @@ CODERS = [
 ]
 CONVEX = [coder for coder in CODERS if hasattr(coder, "gap")]
 FEW = {np.float32: 1e-5, np.float64: 1e-11}
-
-
-def quiet(*args, **kwargs):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return encode(*args, **kwargs)
-
-
-def holes(X, share, seed=0):
-    return np.random.default_rng(seed).random(X.shape) < share
 
 
 # --- the lazy Gram matrix
@@ -228,15 +218,6 @@ def test_nan_is_an_error_unless_it_means_missing():
 
 
 # --- learning
-
-
-def planted(n=5000, k=20, m=16, seed=0):
-    rng = np.random.default_rng(seed)
-    D = dictionary(rng, k, m)
-    codes = np.zeros((n, k))
-    for code in codes:
-        code[rng.choice(k, 2, replace=False)] = rng.choice([-1, 1], 2) * rng.uniform(1, 2, 2)
-    return codes @ D, D
 
 
 def test_a_planted_dictionary_is_found_through_holes():

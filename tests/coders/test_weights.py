@@ -4,26 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from missing_entries import holes, planted, quiet
+from naive_coders import weighted_violation
 from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 from scipy import sparse
-from test_missing import holes, planted, quiet
 
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import OMP, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
 from smalto.learners import SGD, Batch, Online
 
 # --- of coefficients
-
-
-def weighted_violation(X, D, codes, lam, weights, ridge=0.0, positive=False):
-    """Distance from optimality: a coefficient's bound is lam times its weight."""
-    X, D, codes = np.asarray(X, float), np.asarray(D, float), np.asarray(codes, float)
-    c = (X - codes @ D) @ D.T - ridge * codes
-    bound = lam * np.broadcast_to(weights, c.shape)
-    on = np.abs(c - bound * np.sign(codes))
-    off = np.maximum((c if positive else np.abs(c)) - bound, 0.0)
-    assert not positive or codes.min(initial=0.0) >= 0
-    return np.where(codes != 0, on, off).max(axis=1, initial=0.0)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

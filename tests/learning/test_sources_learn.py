@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 from scipy import sparse
-from test_chunks import MAKERS, X
+from stored_samples import MAKERS, X
 
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import Lasso

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "examples"
+FOLDER = Path(__file__).parents[2] / "examples"
 
 if not FOLDER.is_dir():
     pytest.skip("the examples are not part of this copy", allow_module_level=True)

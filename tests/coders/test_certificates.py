@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from missing_entries import holes, quiet
 from problems import DTYPES, examples, ordinary, problems
 from scipy import sparse
-from test_missing import holes, quiet
 
 from smalto import encode
 from smalto.coders import L0, OMP, ErrorBound, L1Ball, Lasso, Ridge, duality_gap

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 if not (ROOT / "benchmarks" / "peers").is_dir():
     pytest.skip("the benchmarks are not part of this copy", allow_module_level=True)

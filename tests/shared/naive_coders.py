@@ -67,3 +67,14 @@ def best_subset(x, D, nonzeros):
         float((refit(x, D, list(S))[1] ** 2).sum())
         for S in itertools.combinations(range(len(D)), nonzeros)
     )
+
+
+def weighted_violation(X, D, codes, lam, weights, ridge=0.0, positive=False):
+    """Distance from optimality: a coefficient's bound is lam times its weight."""
+    X, D, codes = np.asarray(X, float), np.asarray(D, float), np.asarray(codes, float)
+    c = (X - codes @ D) @ D.T - ridge * codes
+    bound = lam * np.broadcast_to(weights, c.shape)
+    on = np.abs(c - bound * np.sign(codes))
+    off = np.maximum((c if positive else np.abs(c)) - bound, 0.0)
+    assert not positive or codes.min(initial=0.0) >= 0
+    return np.where(codes != 0, on, off).max(axis=1, initial=0.0)

@@ -3,10 +3,10 @@
 import naive
 import numpy as np
 import pytest
+from missing_entries import planted, quiet
+from naive_coders import weighted_violation
 from problems import DEGENERATE, DTYPES, ordinary
 from scipy import sparse
-from test_missing import planted, quiet
-from test_weights import weighted_violation
 
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import Bridge, Lasso
