@@ -9,7 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_integer, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Solver
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk
+from smalto.coders.codes import Codes
 from smalto.coders.lasso import Lasso, default_lam
 from smalto.coders.masked_gram import with_weights
 

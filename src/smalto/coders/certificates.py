@@ -9,7 +9,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from smalto.checks import Array, Matrix, as_dictionary, check_finite
-from smalto.coders.base import Certified, Coder, Residuals, check_coder, check_takes
+from smalto.coders.base import Certified, Coder, check_coder, check_takes
+from smalto.coders.chunks import Residuals
 from smalto.coders.signals import (
     Missing,
     Signals,

@@ -11,7 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, as_floats
-from smalto.coders.base import PADDING, Chunk, Coder, Codes, OwnGram, Solver, stack
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import PADDING, Chunk, OwnGram
+from smalto.coders.codes import Codes, stack
 from smalto.coders.masked_gram import one_by_one
 from smalto.coders.signals import Signals, blocks
 from smalto.kernels import aligned

@@ -17,7 +17,8 @@ import numpy as np
 from scipy import linalg
 
 from smalto.checks import Array
-from smalto.coders.base import Chunk, Codes
+from smalto.coders.chunks import Chunk
+from smalto.coders.codes import Codes
 from smalto.kernels.coding.nonnegative import compress, descend, make_panel
 
 SWEEPS = 12

@@ -9,8 +9,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from smalto.checks import Array, Matrix, as_dictionary, check_finite, float_dtype
-from smalto.coders.base import Coder, Codes, check_coder, check_takes
+from smalto.coders.base import Coder, check_coder, check_takes
 from smalto.coders.certificates import gaps
+from smalto.coders.codes import Codes
 from smalto.coders.coding import code_rows, prepare, warn_if_out_of_reach, warn_of_zeros
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_penalty_weights

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Residuals, Solver
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Residuals
 from smalto.coders.grouped import Nested, as_atom_lists, as_group_weights, check_settings
 
 

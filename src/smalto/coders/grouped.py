@@ -11,8 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Codes, Residuals, Solver
-from smalto.coders.growing import GrowingCodes
+from smalto.coders.base import Solver
+from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.codes import Codes
+from smalto.coders.kernel_output import GrowingCodes
 from smalto.kernels.coding.arguments import SparseRows, Tally
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.grouped_lasso import grouped_lasso_rows

@@ -10,9 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
-from smalto.coders.growing import GrowingCodes
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.codes import Codes
 from smalto.coders.joint_omp import JointOMP, all_together
+from smalto.coders.kernel_output import GrowingCodes
 from smalto.kernels import aligned
 from smalto.kernels.coding.arguments import Gram, Tally
 from smalto.kernels.coding.joint_lasso import Penalty, joint_lasso_groups, make_joint_search

@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from smalto.checks import Array, Rows, check_integer, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Solver, check_squares
-from smalto.coders.growing import GrowingCodes
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk, check_squares
+from smalto.coders.codes import Codes
+from smalto.coders.kernel_output import GrowingCodes
 from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
 from smalto.kernels.coding.joint_omp import (
     Dictionary,

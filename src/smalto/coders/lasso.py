@@ -10,9 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.codes import Codes
 from smalto.coders.dense_nonnegative import inverse, solve_dense
-from smalto.coders.growing import GrowingCodes
+from smalto.coders.kernel_output import GrowingCodes
 from smalto.coders.lasso_paths import lam_for_nonzeros
 from smalto.coders.masked_gram import (
     from_own_units,

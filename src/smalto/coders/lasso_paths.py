@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, as_dictionary, check_finite, check_number
-from smalto.coders.base import PADDING
+from smalto.coders.chunks import PADDING
 from smalto.kernels.coding.active_set import make_active_set
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.lars import (

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
-from smalto.coders.base import Chunk, Codes, OwnGram, Solver, stack
+from smalto.coders.base import Solver
+from smalto.coders.chunks import Chunk, OwnGram
+from smalto.coders.codes import Codes, stack
 from smalto.kernels import aligned
 from smalto.kernels.coding.arguments import Gram
 from smalto.kernels.coding.masked_gram import LazyGram

@@ -7,16 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
-from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Solver, check_squares
-from smalto.coders.growing import GrowingCodes
-from smalto.coders.masked_gram import lazy_gram, with_fast_rows
-from smalto.coders.per_signal import as_setting, check_length, of_rows
-from smalto.kernels import aligned
-from smalto.kernels.coding.omp import Targets, make_pursuit, omp_rows
-from smalto.kernels.coding.omp_choice import Rules
+from smalto.checks import Array, Rows
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk
+from smalto.coders.codes import Codes
+from smalto.coders.greedy import GreedySolver
+from smalto.coders.parameters import as_setting, check_length, of_rows
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class OMP(Coder):
 
     def solver(self, G: Array) -> Solver:
         """How to code over a dictionary with Gram matrix G."""
-        greedy = _Greedy(G, bool(self.positive), bool(self.look_ahead))
+        greedy = GreedySolver(G, bool(self.positive), bool(self.look_ahead))
 
         def solve(chunk: Chunk) -> Codes:
             n, numbers = len(chunk.Q), chunk.numbers
@@ -109,91 +106,3 @@ class OMP(Coder):
     def error_bound(self) -> Any:
         """The bound on the error, where no number of nonzeros stands before it."""
         return self.eps if self.max_nonzeros is None else None
-
-
-@dataclass(frozen=True)
-class L0(Coder):
-    """``min_α ½‖x − αD‖² + lam ‖α‖₀``, greedily.
-
-    Atoms join one at a time, the one that lowers the error the most with all coefficients
-    fitted anew, as long as one is worth its price: at the end no single further atom lowers
-    the cost. A heuristic for an NP-hard problem, exact for orthogonal atoms.
-
-    Parameters
-    ----------
-    lam : float
-        The price of a nonzero.
-    positive : bool, default False
-        Demand α ≥ 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from smalto import encode
-    >>> from smalto.coders import L0
-    >>> encode(np.array([[3.0, -1.0, 2.0]]), np.eye(3), L0(lam=1.0)).toarray()
-    array([[3., 0., 2.]])
-    """
-
-    lam: float
-    positive: bool = False
-
-    own_gram: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_number("lam", self.lam, low=0)
-        if not np.isfinite(self.lam):
-            message = f"lam must be finite, got {self.lam}"
-            raise ValueError(message)
-
-    def describe(self) -> dict[str, float | None]:
-        """Return ``lam``."""
-        return {"lam": self.lam}
-
-    def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G."""
-        greedy = _Greedy(G, bool(self.positive), True)
-        lam = float(self.lam)
-
-        def solve(chunk: Chunk) -> Codes:
-            n = len(chunk.Q)
-            limits = np.full(n, len(G), np.int64)
-            return greedy.solve(chunk, limits, np.zeros(n), 2.0 * lam)
-
-        return solve
-
-    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """``lam ‖α‖₀`` of each row of codes."""
-        codes = sparse.csr_array(codes)
-        counts = np.bincount(
-            np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr)),
-            weights=codes.data != 0, minlength=codes.shape[0],
-        )  # fmt: skip
-        return np.asarray(float(self.lam) * counts)
-
-
-class _Greedy:
-    """The kernel over a dictionary with Gram matrix G."""
-
-    def __init__(self, G: Array, positive: bool, look_ahead: bool) -> None:
-        self.G = G.reshape(-1)
-        self.fast = self.G if G.dtype == np.float32 else aligned.copy(self.G, np.float32)
-        self.rules = Rules(positive, look_ahead)
-        self.norms = np.ascontiguousarray(np.diagonal(G))
-
-    def solve(self, chunk: Chunk, limits: Array, eps: Array, gain: float) -> Codes:
-        """Run the kernel over all rows."""
-        check_squares(chunk)
-        gram = with_fast_rows(lazy_gram(chunk.own, self.G, self.fast), self.fast)
-        Q = chunk.Q
-        n, width = Q.shape
-        targets = Targets(chunk.norms, limits, eps, gain)
-        room = min(32, max(min(int(limits.max(initial=0)), width), 1))
-        out = GrowingCodes(n, Q.dtype, room, width, room)
-
-        def run(row: int, room: int) -> int:
-            pursuit = make_pursuit(self.norms, room)
-            rules, rounds = self.rules, chunk.rounds
-            return int(omp_rows(gram, Q, row, targets, rules, pursuit, out.rows, rounds))
-
-        return out.fill(run)

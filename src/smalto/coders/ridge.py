@@ -9,7 +9,9 @@ import numpy as np
 from scipy import linalg, sparse
 
 from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.codes import Codes
 from smalto.kernels.coding.fit import elastic_net_of_rows
 
 

@@ -1,0 +1,89 @@
+"""Sparse coding with a bound on the error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Residuals
+from smalto.coders.constrained_solver import constrained_solver
+from smalto.coders.parameters import as_setting, check_length, of_rows
+from smalto.kernels.coding.fit import elastic_net_of_rows
+from smalto.kernels.coding.lars import (
+    AT_ERROR,
+)
+
+
+@dataclass(frozen=True)
+class ErrorBound(Coder):
+    """``min_α ‖α‖₁  s.t. ‖x − αD‖² ≤ eps`` (ℓ″ of Section 5.5).
+
+    Solved exactly, to rounding, by an active-set method on the Gram matrix. A signal with
+    ``‖x‖² ≤ eps`` has the zero code. Where no code has an error as small as ``eps`` the code
+    is the one of least squares in which the path of the lasso ends, and ``encode`` says how
+    many signals that befell. As a cost it counts fit plus ``‖α‖₁``.
+
+    Parameters
+    ----------
+    eps : float or array (n,)
+        Bound on the squared norm of a residual; one for all signals, or (for ``encode``)
+        one each.
+    positive : bool, default False
+        Demand α ≥ 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import encode
+    >>> from smalto.coders import ErrorBound
+    >>> encode(np.array([[3.0, 1.0]]), np.eye(2), ErrorBound(2.0)).toarray()
+    array([[2., 0.]])
+    """
+
+    eps: Any
+    positive: bool = False
+
+    takes: ClassVar[frozenset[str]] = frozenset({"mask", "penalty_weights"})
+    own_gram: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", as_setting("eps", self.eps, low=0))
+
+    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> ErrorBound:
+        """This problem, if it has one number for all signals or one for each."""
+        check_length("eps", self.eps, X)
+        return self
+
+    def solver(self, G: Array) -> Solver:
+        """How to code over a dictionary with Gram matrix G."""
+        return constrained_solver(AT_ERROR, "eps", self.eps, G, self.positive)
+
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
+        """``‖α‖₁`` of each row of codes."""
+        codes = sparse.csr_array(codes)
+        out = np.empty(codes.shape[0])
+        elastic_net_of_rows(codes.indptr, codes.data, 1.0, 0.0, out)
+        return out
+
+    def error_bound(self) -> Any:
+        """The bound on the error."""
+        return self.eps
+
+    def gap(self, left: Residuals) -> Array:
+        """The duality gap of each row, at the dual point that is its residual, scaled.
+
+        Where the bound is out of reach there is no optimum, and the gap is infinite.
+        """
+        eps = of_rows("eps", self.eps, left.numbers, len(left.norms))
+        length = left.lengths()
+        top = left.steepest(self.positive)
+        value = left.squares + left.inner() - np.sqrt(eps * left.squares)  # ⟨x, r⟩ − √eps ‖r‖
+        dual = np.divide(value, top, out=np.zeros_like(top), where=top > 0)
+        gap = np.maximum(length - np.maximum(dual, 0.0), 0.0)
+        reached = left.squares <= eps + 1e-5 * left.norms
+        return np.asarray(np.where(reached, gap, np.inf))
