@@ -1,4 +1,4 @@
-"""Coders: the sparse coding problems, and the one door to solving them."""
+"""Sparse coding problems (coders), and `encode`, which solves them."""
 
 from smalto.coders.base import Coder
 from smalto.coders.bridge import Bridge

@@ -1,4 +1,4 @@
-"""What a coder is: a sparse coding problem, and a way to solve it for rows of signals."""
+"""The base class of coders: a sparse coding problem and its solver."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 from smalto.checks import Array, Rows, check_role
 from smalto.coders.chunks import Chunk, Residuals
 from smalto.coders.codes import Codes
+from smalto.coders.parameters import PerSignal
 
-# Codes of a chunk of signals. Called from several threads at once.
+# A function that codes a chunk of signals. It is called from several threads at once.
 Solver: TypeAlias = Callable[[Chunk], Codes]
 
 
 class Coder(ABC):
     """A sparse coding problem ``min_α ½‖x − αD‖² + ψ(α)``: subclass it as a frozen dataclass.
 
-    A coder must say how it is solved (`solver`) and what ψ is (`penalty`). Everything else has a
-    default that suits a convex or greedy problem without free parameters.
+    A subclass defines how the problem is solved (`solver`) and what ψ is (`penalty`). The defaults
+    of everything else suit a problem without parameters that depend on data.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset({"mask"})
-    """What ``encode`` and ``learn`` may give beside the signals: any of "mask" (missing entries),
-    "penalty_weights", "groups" (of signals to be coded together) and "start" (first codes)."""
+    """What the coder takes besides the signals: any of "mask" (missing entries),
+    "penalty_weights", "groups" (of signals to be coded together) and "start" (initial codes)."""
 
     own_gram: ClassVar[bool] = False
-    """Whether solvers handle a `Chunk` whose signals have Gram matrices of their own (`Chunk.own`).
-    If not, signals with missing entries are coded one at a time, each with its whole matrix."""
+    """Whether the solver handles chunks whose signals have a Gram matrix each (`Chunk.own`).
+    If not, signals with missing entries are coded one at a time, each with its full matrix."""
 
     positive: bool = False
-    """Whether codes must not be negative."""
+    """Whether codes are nonnegative."""
 
     @abstractmethod
     def solver(self, G: Array) -> Solver:
@@ -45,24 +46,25 @@ class Coder(ABC):
         """Return ψ of each row of a CSR array of codes.
 
         For a coder that takes groups, rows groups[g] to groups[g + 1] are a group (by default all
-        rows are one), and a row has an equal share of its group's ψ. Others ignore ``groups``.
+        rows are one), and each row gets an equal share of its group's ψ. Other coders ignore
+        ``groups``.
         """
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Coder:
-        """Return this problem with everything that depends on data decided, from sample rows X."""
+        """Return this problem with all parameters decided that depend on data (sample rows X)."""
         return self
 
     @property
     def undecided(self) -> bool:
-        """Whether something is left that `resolve` would decide, or decide again."""
+        """Whether `resolve` has a parameter to choose, or to choose again."""
         return False
 
     def fixed(self) -> Coder:
-        """Return this problem, once resolved, with nothing left to decide again."""
+        """Return this problem, already resolved, such that `resolve` no longer changes it."""
         return self
 
     def matching(self, other: Coder) -> Coder:
-        """Return this problem with what is undecided taken from ``other``, to compare the two."""
+        """Return this problem with undecided parameters taken from ``other``, for comparison."""
         return self
 
     def relaxed(self, factor: float) -> Coder:
@@ -70,20 +72,20 @@ class Coder(ABC):
         message = f"continuation needs a coder with a lam to raise, got {type(self).__name__}"
         raise TypeError(message)
 
-    def error_bound(self) -> Any:
-        """Return the promised bound on ``‖x − αD‖²``, one or one per signal; None if there is none."""
+    def error_bound(self) -> PerSignal | None:
+        """Return the bound on ``‖x − αD‖²``, for all signals or one each; None if there is none."""
         return None
 
     def describe(self) -> dict[str, float | None]:
-        """Return what a `Record` notes about this problem: its λ, or None where it has none."""
+        """Return the parameters that a `Record` shows: ``lam``, or None if there is none."""
         return {"lam": None}
 
     def refusal(self, name: str) -> str:
-        """Say why ``name``, which is not in `takes`, cannot be given."""
+        """Return the error message for ``name``, which is not in `takes`."""
         return _REFUSALS[name].format(type(self).__name__)
 
     def advice_on_zeros(self, X: Rows, D: Array) -> str | None:
-        """Explain why all codes of the rows X are zero, and what to change; None if unknown."""
+        """Return why all codes of the rows X are zero and what to change; None if unknown."""
         return None
 
 
@@ -102,10 +104,10 @@ _REFUSALS = {
 
 @runtime_checkable
 class Certified(Protocol):
-    """A coder of a convex problem, which can bound how far codes are from its optimum."""
+    """A coder of a convex problem, which can bound the suboptimality of codes."""
 
     def gap(self, left: Residuals) -> Array:
-        """Bound how much each row's objective exceeds the least one (the duality gap)."""
+        """Return a bound on the suboptimality of each row's objective (the duality gap)."""
 
 
 def check_coder(coder: Any) -> Coder:
@@ -115,7 +117,7 @@ def check_coder(coder: Any) -> Coder:
 
 
 def check_takes(coder: Coder, **given: Any) -> None:
-    """Raise ValueError if one of the things given (not None) is not taken by the coder."""
+    """Raise ValueError if an argument that is not None is not in the coder's `takes`."""
     for name, value in given.items():
         if value is not None and name not in coder.takes:
             raise ValueError(coder.refusal(name))

@@ -1,4 +1,4 @@
-"""Sparse coding with a constraint in place of the penalty: an ℓ1 radius, or an error bound."""
+"""The solver of `L1Ball` and `ErrorBound`, which have a constraint instead of a penalty weight."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from smalto.coders.base import Solver
 from smalto.coders.chunks import Chunk
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes
-from smalto.coders.masked_gram import from_own_units, in_own_units, lazy_gram, whole_gram
-from smalto.coders.parameters import Setting, of_rows
-from smalto.kernels import aligned
+from smalto.coders.masked_gram import (
+    float32_copy,
+    from_own_units,
+    in_own_units,
+    lazy_gram,
+    whole_gram,
+)
+from smalto.coders.parameters import PerSignal, of_rows
 from smalto.kernels.coding.active_set import ActiveSet
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.constrained import NO_ROOM, UNDECIDED, constrained_rows
@@ -28,18 +33,31 @@ from smalto.kernels.coding.lars import (
 from smalto.kernels.coding.lasso import make_search
 
 
-def constrained_solver(stop: int, name: str, setting: Setting, G: Array, positive: bool) -> Solver:
-    """Return the solver of L1Ball (stop=AT_RADIUS) or ErrorBound (stop=AT_ERROR)."""
+def constrained_solver(stop: int, name: str, bound: PerSignal, G: Array, positive: bool) -> Solver:
+    """Return a function that codes chunks of signals until their codes meet a bound.
+
+    Parameters
+    ----------
+    stop : int
+        AT_RADIUS or AT_ERROR: whether the ℓ1 norm or the squared error is bounded.
+    name : str
+        Name of the parameter, for error messages.
+    bound : float or tuple of float
+        The bound; one for all signals, or one each.
+    G : array (width, width)
+        Gram matrix of the dictionary.
+    positive : bool
+        Require α ≥ 0.
+    """
     exact = G.reshape(-1)
-    # For float64 the search runs on a float32 copy, then the end is made exact.
-    fast = exact if G.dtype == np.float32 else aligned.copy(exact, np.float32)
+    fast = float32_copy(exact)
 
     @cache
     def double() -> Array:
         return exact.astype(np.float64, copy=False)
 
     def solve(chunk: Chunk) -> Codes:
-        values = of_rows(name, setting, chunk.numbers, len(chunk.Q))
+        values = of_rows(name, bound, chunk.numbers, len(chunk.Q))
         bounds = Bounds(stop, values, chunk.norms, bool(positive))
         return _solve_rows(exact, fast, double, chunk, bounds)
 
@@ -49,13 +67,13 @@ def constrained_solver(stop: int, name: str, setting: Setting, G: Array, positiv
 def _solve_rows(
     exact: Array, fast: Array, double: Callable[[], Array], chunk: Chunk, bounds: Bounds
 ) -> Codes:
-    """Run the kernels over all rows; those that the first one leaves go to the homotopy."""
+    """Run the active-set kernel on all rows, and the homotopy on those it leaves undecided."""
     own = chunk.own
     gram = lazy_gram(own, exact, fast)
     Q = _above_rounding(in_own_units(own, chunk.Q), exact, chunk)
     n, width = Q.shape
     out = GrowingCodes(n, Q.dtype, min(128, width), width, min(64, width))
-    undecided = -1  # the row that is left to the homotopy
+    undecided = -1  # the row for the homotopy
 
     def run(row: int, room: int) -> int:
         nonlocal undecided
@@ -78,7 +96,7 @@ def _solve_rows(
 
 
 def _above_rounding(Q: Array, G: Array, chunk: Chunk) -> Array:
-    """Correlations, zero for a signal all of whose are rounding: there is nothing to explain it."""
+    """Return the correlations Q, set to zero for signals where they are only rounding errors."""
     width = Q.shape[1]
     longest = float(np.sqrt(max(G[:: width + 1].max(initial=0.0), 0.0)))
     if chunk.own is not None and chunk.own.weights is not None:
@@ -91,7 +109,7 @@ def _above_rounding(Q: Array, G: Array, chunk: Chunk) -> Array:
 def follow_rows(
     G: Array, Q: Array, row: int, last: int, bounds: Bounds, active: ActiveSet, out: SparseRows
 ) -> int:
-    """Code the rows from ``row`` to ``last`` by the homotopy; the first one not done."""
+    """Code rows ``row`` to ``last`` by the homotopy; return the first row not coded."""
     rounding = ROUNDING_32 if Q.dtype == np.float32 else ROUNDING_64
     scratch = make_path_scratch(active, Q.shape[1])
     wide = Q.astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""The greedy pursuit that OMP and L0 share."""
+"""The greedy solver that OMP and L0 share."""
 
 from __future__ import annotations
 
@@ -8,23 +8,36 @@ from smalto.checks import Array
 from smalto.coders.chunks import Chunk, check_squares
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes
-from smalto.coders.masked_gram import lazy_gram, with_fast_rows
-from smalto.kernels import aligned
+from smalto.coders.masked_gram import float32_copy, lazy_gram, with_fast_rows
 from smalto.kernels.coding.omp import Targets, make_pursuit, omp_rows
 from smalto.kernels.coding.omp_choice import Rules
 
 
 class GreedySolver:
-    """The kernel over a dictionary with Gram matrix G."""
+    """Greedy pursuit over a dictionary.
+
+    Parameters
+    ----------
+    G : array (width, width)
+        Gram matrix of the dictionary.
+    positive : bool
+        Require α ≥ 0.
+    look_ahead : bool
+        Which atom is added, see `OMP`.
+    """
 
     def __init__(self, G: Array, positive: bool, look_ahead: bool) -> None:
         self.G = G.reshape(-1)
-        self.fast = self.G if G.dtype == np.float32 else aligned.copy(self.G, np.float32)
+        self.fast = float32_copy(self.G)
         self.rules = Rules(positive, look_ahead)
         self.norms = np.ascontiguousarray(np.diagonal(G))
 
     def solve(self, chunk: Chunk, limits: Array, eps: Array, gain: float) -> Codes:
-        """Run the kernel over all rows."""
+        """Return the codes of a chunk.
+
+        Each signal has a limit on the number of nonzeros and on the squared error (``eps``); an
+        atom is added only if it reduces the squared error by more than ``gain``.
+        """
         check_squares(chunk)
         gram = with_fast_rows(lazy_gram(chunk.own, self.G, self.fast), self.fast)
         Q = chunk.Q

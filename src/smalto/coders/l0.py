@@ -1,4 +1,4 @@
-"""Greedy sparse coding with a price for each nonzero."""
+"""Greedy sparse coding with a cost per nonzero."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, check_number
+from smalto.checks import Array
 from smalto.coders.base import Coder, Solver
 from smalto.coders.chunks import Chunk
 from smalto.coders.codes import Codes
 from smalto.coders.greedy import GreedySolver
+from smalto.coders.parameters import check_finite_number
 
 
 @dataclass(frozen=True)
 class L0(Coder):
     """``min_α ½‖x − αD‖² + lam ‖α‖₀``, greedily.
 
-    Atoms join one at a time, the one that lowers the error the most with all coefficients
-    fitted anew, as long as one is worth its price: at the end no single further atom lowers
-    the cost. A heuristic for an NP-hard problem, exact for orthogonal atoms.
+    Atoms are added one at a time, always the one that reduces the error most when all coefficients
+    are refitted, until no further atom reduces the cost. A heuristic for an NP-hard problem, exact
+    for orthogonal atoms.
 
     Parameters
     ----------
     lam : float
-        The price of a nonzero.
+        Cost of a nonzero.
     positive : bool, default False
-        Demand α ≥ 0.
+        Require α ≥ 0.
 
     Examples
     --------
@@ -45,17 +46,14 @@ class L0(Coder):
     own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_number("lam", self.lam, low=0)
-        if not np.isfinite(self.lam):
-            message = f"lam must be finite, got {self.lam}"
-            raise ValueError(message)
+        check_finite_number("lam", self.lam)
 
     def describe(self) -> dict[str, float | None]:
         """Return ``lam``."""
         return {"lam": self.lam}
 
     def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G."""
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         greedy = GreedySolver(G, bool(self.positive), True)
         lam = float(self.lam)
 
@@ -67,10 +65,8 @@ class L0(Coder):
         return solve
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """``lam ‖α‖₀`` of each row of codes."""
+        """Return ``lam ‖α‖₀`` of each row of codes."""
         codes = sparse.csr_array(codes)
-        counts = np.bincount(
-            np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr)),
-            weights=codes.data != 0, minlength=codes.shape[0],
-        )  # fmt: skip
+        rows = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
+        counts = np.bincount(rows, weights=codes.data != 0, minlength=codes.shape[0])
         return np.asarray(float(self.lam) * counts)

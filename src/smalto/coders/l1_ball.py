@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
 from smalto.coders.chunks import Residuals
 from smalto.coders.constrained_solver import constrained_solver
-from smalto.coders.parameters import as_setting, check_length, of_rows
+from smalto.coders.parameters import as_per_signal, check_length, of_rows
 from smalto.kernels.coding.lars import (
     AT_RADIUS,
 )
@@ -21,15 +22,15 @@ from smalto.kernels.coding.lars import (
 class L1Ball(Coder):
     """``min_α ½‖x − αD‖²  s.t. ‖α‖₁ ≤ radius`` (ℓ′ of Section 5.5).
 
-    Solved exactly, to rounding, by an active-set method on the Gram matrix. As a cost it
-    counts the fit alone: the constraint holds.
+    Solved exactly, up to rounding, by an active-set method on the Gram matrix. The penalty ψ is
+    zero, so that the cost of a code is its fit.
 
     Parameters
     ----------
     radius : float or array (n,)
-        Bound on the ℓ1 norm of a code; one for all signals, or (for ``encode``) one each.
+        Bound on the ℓ1 norm of a code; one for all signals, or (with ``encode``) one each.
     positive : bool, default False
-        Demand α ≥ 0.
+        Require α ≥ 0.
 
     Examples
     --------
@@ -40,30 +41,30 @@ class L1Ball(Coder):
     array([[2.25, 0.25]])
     """
 
-    radius: Any
+    radius: float | npt.ArrayLike
     positive: bool = False
 
     takes: ClassVar[frozenset[str]] = frozenset({"mask", "penalty_weights"})
     own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", as_setting("radius", self.radius, low=0))
+        object.__setattr__(self, "radius", as_per_signal("radius", self.radius))
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> L1Ball:
-        """This problem, if it has one number for all signals or one for each."""
+        """Return this problem; raise ValueError if the number of radii is wrong."""
         check_length("radius", self.radius, X)
         return self
 
     def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G."""
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         return constrained_solver(AT_RADIUS, "radius", self.radius, G, self.positive)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """Zero for each row of codes."""
+        """Return zero for each row of codes."""
         return np.zeros(codes.shape[0])
 
     def gap(self, left: Residuals) -> Array:
-        """The duality gap of each row, at the dual point that is its residual."""
+        """Return the duality gap of each row; its residual is the dual point."""
         radii = of_rows("radius", self.radius, left.numbers, len(left.norms))
         gap = np.maximum(radii * left.steepest(self.positive) - left.inner(), 0.0)
         return np.asarray(np.where(left.lengths() <= radii * (1.0 + 1e-5), gap, np.inf))
