@@ -61,8 +61,8 @@ def test_learning_with_the_bridge():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"p": 0.0}, "p must lie between 0 and 1"),
-        ({"p": 1.0}, "p must lie between 0 and 1"),
+        ({"p": 0.0}, "p must lie strictly between 0 and 1"),
+        ({"p": 1.0}, "p must lie strictly between 0 and 1"),
         ({"p": -1}, "p must lie"),
         ({"lam": -1.0}, "lam must be >= 0"),
         ({"lam": np.inf}, "finite"),

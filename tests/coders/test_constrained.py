@@ -12,7 +12,7 @@ from scipy import sparse
 
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import ErrorBound, L1Ball, Lasso
-from smalto.coders.constrained import follow_rows
+from smalto.coders.constrained_solver import follow_rows
 from smalto.kernels.coding.active_set import make_active_set
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.lars import AT_ERROR, AT_LAM, AT_RADIUS, Bounds

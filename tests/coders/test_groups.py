@@ -257,7 +257,7 @@ def test_learning_lowers_the_cost(coder):
 def test_learned_groups_must_be_of_as_many_atoms():
     X, D = ordinary()
     for coder in (GroupLasso(0.1, [0, 0, 1]), TreeLasso(0.1, [-1, 0, 0])):
-        message = "the groups are of 3 atoms, the dictionary has"
+        message = "the groups cover 3 atoms, but the dictionary has"
         with pytest.raises(ValueError, match=f"{message} 24"):
             encode(X, D, coder)
         with pytest.raises(ValueError, match=f"{message} 7"):
@@ -273,7 +273,7 @@ def test_learned_groups_must_be_of_as_many_atoms():
         ([[0, 1], [3]], ValueError, "atom 2 is in no group"),
         ([[0, 1], []], ValueError, "group 1 has no atoms"),
         ([[0, 1], [2, -1]], ValueError, "numbered from 0, got -1 in group 1"),
-        ([[0, 0], [1]], ValueError, "group 0 names an atom twice"),
+        ([[0, 0], [1]], ValueError, "group 0 contains an atom twice"),
         ([[0.5], [1]], TypeError, "lists of atoms"),
         ([0, [1]], TypeError, "lists of atoms"),
         ([0.5, 1.0], TypeError, "integers or strings, got float64"),
@@ -294,8 +294,8 @@ def test_bad_groups(groups, error, message):
     [
         ({}, ValueError, "either the parents of the atoms or atom_groups"),
         ({"parents": [-1], "atom_groups": [[0]]}, ValueError, "not both"),
-        ({"parents": [-1, 2, 1]}, ValueError, "those of atom 1 go in a circle"),
-        ({"parents": [-1, 1]}, ValueError, "those of atom 1 go in a circle"),
+        ({"parents": [-1, 2, 1]}, ValueError, "those of atom 1 form a cycle"),
+        ({"parents": [-1, 1]}, ValueError, "those of atom 1 form a cycle"),
         ({"parents": [-1, 5]}, ValueError, "one of the 2 atoms, got 5 for atom 1"),
         ({"parents": [-2, 0]}, ValueError, "got -2 for atom 0"),
         ({"parents": [0.5]}, TypeError, "parents must be integers"),
@@ -306,7 +306,7 @@ def test_bad_groups(groups, error, message):
         ({"atom_groups": [0, 0, 1]}, TypeError, "a list of lists of atoms"),
         ({"atom_groups": []}, TypeError, "a list of lists of atoms"),
         ({"atom_groups": [[0], [2]]}, ValueError, "atom 1 is in no group"),
-        ({"parents": [-1, 0], "group_weights": [1.0]}, ValueError, "1 numbers, there are 2 atoms"),
+        ({"parents": [-1, 0], "group_weights": [1.0]}, ValueError, "1 numbers, expected 2"),
         (
             {"atom_groups": [[0, 1]], "group_weights": [-1]},
             ValueError,

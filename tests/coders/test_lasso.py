@@ -369,6 +369,6 @@ def test_codes_that_fall_short_of_the_optimum_are_counted():
     rng = np.random.default_rng(0)
     D = np.exp(-0.5 * ((np.arange(40) - rng.uniform(0, 40, (100, 1))) / 8) ** 2).astype(np.float32)
     X = rng.standard_normal((500, 40)).astype(np.float32)
-    with pytest.warns(RuntimeWarning, match=r"of \d+ signals end near, not at, the optimum"):
+    with pytest.warns(RuntimeWarning, match=r"of \d+ signals end near, not at, their optimum"):
         encode(X, D, Lasso(0.01), n_threads=1)
     encode(X, D, Lasso(0.01, ridge=0.1), n_threads=1)  # as advised: no warning

@@ -140,7 +140,7 @@ def test_learning_with_weighted_coefficients():
         (
             lambda X, D: encode(X, D, Lasso(0.1, penalty_weights=[1.0])),
             ValueError,
-            "there are 24 atoms",
+            "has 1 numbers, expected 24",
         ),
     ],
 )

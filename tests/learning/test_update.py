@@ -10,7 +10,7 @@ from scipy import sparse
 
 from smalto import encode, learn
 from smalto.coders import Lasso
-from smalto.coders.base import Codes
+from smalto.coders.codes import Codes
 from smalto.constraints import Constraint, L2Ball
 from smalto.kernels.coding.fit import fit_of_rows
 from smalto.learners import SGD

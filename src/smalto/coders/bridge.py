@@ -1,4 +1,4 @@
-"""The bridge penalty: a power below one of the coefficients, by reweighted lassos."""
+"""Sparse coding with the bridge penalty, by reweighted lassos."""
 
 from __future__ import annotations
 
@@ -9,36 +9,39 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_integer, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Solver
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk
+from smalto.coders.codes import Codes
 from smalto.coders.lasso import Lasso, default_lam
 from smalto.coders.masked_gram import with_weights
+from smalto.coders.parameters import check_finite_number
 
 
 @dataclass(frozen=True)
 class Bridge(Coder):
     """``min_α ½‖x − αD‖² + lam Σ ((|α_j| + delta)^p − delta^p)`` with 0 < p < 1, locally.
 
-    Sparser than the lasso at the same fit, and with less shrinkage of what is large. The
-    problem is not convex: this is a local method. It starts from the lasso of the same ``lam``,
-    then solves lassos in which coefficient j has the weight ``p (|α_j| + delta)^(p−1)`` of the
-    code before, each exactly: the tangent of the penalty lies above it, so the objective never
-    rises. Where the code stands still it is a stationary point (no small move helps), not
-    always the least one.
+    Codes are sparser than those of the lasso at the same fit, and large coefficients shrink less.
+    The problem is not convex, and this is a local method. It starts from the lasso solution for
+    the same ``lam`` and then solves a sequence of lassos exactly, in which the weight of
+    coefficient j is ``p (|α_j| + delta)^(p−1)`` at the previous code. The tangent of the penalty
+    is an upper bound of it, so the objective never increases. The limit is a stationary point,
+    not always the global minimum.
 
     Parameters
     ----------
     lam : float
         Weight of the penalty.
     p : float, default 0.5
-        The power, between 0 and 1, both excluded.
+        The power, strictly between 0 and 1.
     delta : float, optional
-        What rounds off the corner at zero, in units of coefficients: the smaller, the nearer
-        to ``Σ |α_j|^p``, and the more local minima there are. By default a hundredth of the
-        root mean square norm of the signals.
+        Smoothing of the penalty near zero, in units of coefficients: the smaller it is, the
+        closer the penalty is to ``Σ |α_j|^p``, and the more local minima there are. By default
+        a hundredth of the root mean square norm of the signals.
     positive : bool, default False
-        Demand α ≥ 0.
+        Require α ≥ 0.
     max_iter : int, default 50
-        Lassos to solve at most; a code that stands still ends earlier.
+        Maximum number of reweighted lassos; fewer are solved if the code no longer changes.
 
     Examples
     --------
@@ -61,33 +64,30 @@ class Bridge(Coder):
     own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_number("lam", self.lam, low=0)
-        if not np.isfinite(self.lam):
-            message = f"lam must be finite, got {self.lam}"
-            raise ValueError(message)
+        check_finite_number("lam", self.lam)
         if not 0.0 < check_number("p", self.p) < 1.0:
-            message = f"p must lie between 0 and 1, both excluded, got {self.p!r}"
+            message = f"p must lie strictly between 0 and 1, got {self.p!r}"
             raise ValueError(message)
         if self.delta is not None:
             check_number("delta", self.delta, low=0, strict=True)
         check_integer("max_iter", self.max_iter)
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Bridge:
-        """This problem with ``delta`` decided from sample rows X."""
+        """Return this problem with ``delta`` chosen from sample rows X."""
         if self.delta is not None:
             return self
         norm = default_lam(X) / 1.2 * np.sqrt(X.shape[1])
         return replace(self, delta=0.01 * norm if norm > 0 else 0.01)
 
     def matching(self, other: Coder) -> Coder:
-        """This problem with an undecided ``delta`` taken from the other one."""
+        """Return this problem with an undecided ``delta`` taken from ``other``."""
         if isinstance(other, Bridge) and self.delta is None:
             return replace(self, delta=other.delta)
         return self
 
     @property
     def undecided(self) -> bool:
-        """Whether ``delta`` is to be chosen."""
+        """Whether ``delta`` has not been chosen yet."""
         return self.delta is None
 
     def describe(self) -> dict[str, float | None]:
@@ -95,14 +95,14 @@ class Bridge(Coder):
         return {"lam": self.lam}
 
     def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G."""
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         lasso = Lasso(self.lam, positive=self.positive).solver(G)
         still = 1e-4 if G.dtype == np.float32 else 1e-8
 
         def solve(chunk: Chunk) -> Codes:
             codes = lasso(chunk)
             total = chunk.rounds.copy()
-            rows = np.arange(len(chunk.Q))  # those that still move
+            rows = np.arange(len(chunk.Q))  # those that still change
             for _ in range(self.max_iter):
                 old = codes.take(rows)
                 some = chunk.take(rows)._replace(start=old)
@@ -119,7 +119,7 @@ class Bridge(Coder):
         return solve
 
     def _weights(self, codes: Codes, width: int) -> Array:
-        """The slopes of the penalty, over lam, at each coefficient (n, width)."""
+        """Return the derivative of the penalty, divided by lam, at each coefficient (n, width)."""
         sizes = np.abs(codes.as_csr(width).toarray().astype(np.float64))
         return np.asarray(self.p * (sizes + self._delta) ** (self.p - 1.0))
 
@@ -131,14 +131,14 @@ class Bridge(Coder):
         return float(self.delta)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """``lam Σ ((|α_j| + delta)^p − delta^p)`` of each row of codes."""
+        """Return ``lam Σ ((|α_j| + delta)^p − delta^p)`` of each row of codes."""
         codes = sparse.csr_array(codes, dtype=np.float64, copy=True)
         codes.data = (np.abs(codes.data) + self._delta) ** self.p - self._delta**self.p
         return np.asarray(float(self.lam) * codes.sum(axis=1)).ravel()
 
 
 def _moves(old: Codes, new: Codes, width: int, still: float) -> Array:
-    """Whether each code has changed by more than rounding."""
+    """Return whether each code has changed by more than rounding errors."""
     change = abs(new.as_csr(width) - old.as_csr(width)).max(axis=1).toarray().ravel()
     size = abs(new.as_csr(width)).max(axis=1).toarray().ravel()
     return np.asarray(change > still * np.maximum(size, np.finfo(np.float32).tiny))

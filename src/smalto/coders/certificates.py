@@ -1,4 +1,4 @@
-"""Certificates: how far codes are from the optimum of their problem, at most."""
+"""Duality gaps: bounds on the suboptimality of codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from smalto.checks import Array, Matrix, as_dictionary, check_finite
-from smalto.coders.base import Certified, Coder, Residuals, check_coder, check_takes
+from smalto.coders.base import Certified, Coder, check_coder, check_takes
+from smalto.coders.chunks import Residuals
 from smalto.coders.signals import (
     Missing,
     Signals,
@@ -19,7 +20,7 @@ from smalto.coders.signals import (
     with_penalty_weights,
 )
 
-_ROWS = 4096  # of which dense residuals and correlations are held at once
+_ROWS = 4096  # rows whose dense residuals and correlations are in memory at a time
 
 
 def duality_gap(
@@ -33,13 +34,14 @@ def duality_gap(
     penalty_weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
 ) -> Array:
-    """How much the objective of each code exceeds the least one, at most.
+    """Return a bound on how far the objective of each code is above the minimum.
 
-    The difference between the objective ``½‖x − αD‖² + ψ(α)`` and a value of the dual problem,
-    which no code can go below: zero, to rounding, just where a code is optimal. Computed in
-    float64 from X, D and the codes alone, whoever has made them. Infinite where a code breaks a
-    constraint by more than rounding: a negative coefficient with ``positive``, a length beyond
-    the radius of `L1Ball`, an error beyond the bound of `ErrorBound` (also where none can meet it).
+    The gap is the difference between the objective ``½‖x − αD‖² + ψ(α)`` and a value of the dual
+    problem, which is a lower bound for all codes. Up to rounding it is zero if and only if the code
+    is optimal. It is computed in float64 from X, D and the codes alone, so the codes may come from
+    any program. It is infinite where a code violates a constraint by more than rounding: a negative
+    coefficient with ``positive``, an ℓ1 norm above the radius of `L1Ball`, an error above the bound
+    of `ErrorBound` (even if no code can meet it).
 
     Parameters
     ----------
@@ -50,14 +52,14 @@ def duality_gap(
     codes : array or sparse array (n, k)
         One code per row.
     coder : coder
-        A convex problem with everything decided (with its ``lam``).
+        A convex problem whose ``lam`` is decided.
     mask, missing, penalty_weights, groups : optional
-        As for ``encode``. With groups each signal has an equal share of its group's gap.
+        As for ``encode``. With groups, each signal gets an equal share of its group's gap.
 
     Returns
     -------
     array (n,)
-        One gap per row, at least zero.
+        One gap per row, never negative.
 
     Examples
     --------
@@ -71,10 +73,12 @@ def duality_gap(
     """
     check_coder(coder)
     if not isinstance(coder, Certified):
-        message = f"{type(coder).__name__} is not a convex problem: its codes have no gap"
+        message = f"{type(coder).__name__} is not a convex problem: it has no duality gap"
         raise TypeError(message)
     if coder.undecided:
-        message = f"lam must be decided to measure a gap, got {coder}"
+        message = (
+            f"lam must be decided to compute a gap, got {coder}: give lam, or call resolve(X, D)"
+        )
         raise ValueError(message)
     signals = as_signals("X", X, mask, missing)
     D = as_dictionary(D, signals.X.shape[1], np.dtype(np.float64))
@@ -92,7 +96,7 @@ def duality_gap(
 
 
 def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
-    """The gap of each row of codes, for a coder that is resolved; NaN if it has none."""
+    """Return the gap of each row of codes, for a resolved coder; NaN if it has none."""
     n = len(signals)
     if not isinstance(coder, Certified):
         return np.full(n, np.nan)
@@ -106,7 +110,7 @@ def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
 
 
 def _has_negative(codes: Any) -> Array:
-    """The rows with a coefficient below zero."""
+    """Return the rows with a negative coefficient."""
     places = np.flatnonzero(codes.data < 0)
     return np.unique(np.searchsorted(codes.indptr, places, side="right") - 1)
 
@@ -119,6 +123,11 @@ def _residuals(signals: Signals, D: Array, codes: Any, numbers: Array) -> Residu
     if signals.missing is not None:
         left[signals.missing] = 0.0
     return Residuals(
-        codes, np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", left, left), left @ D.T,
-        signals.penalty_weights, signals.groups, numbers,
-    )  # fmt: skip
+        codes,
+        norms=np.einsum("ij,ij->i", X, X),
+        squares=np.einsum("ij,ij->i", left, left),
+        C=left @ D.T,
+        weights=signals.penalty_weights,
+        groups=signals.groups,
+        numbers=numbers,
+    )

@@ -1,4 +1,4 @@
-"""Coding rows of signals: what all rows share, chunks of them on all threads, and their cost."""
+"""Coding of validated rows in chunks on several threads, and their mean cost."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows, as_floats
-from smalto.coders.base import PADDING, Chunk, Coder, Codes, OwnGram, Solver, stack
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk, OwnGram, padded_width
+from smalto.coders.codes import Codes, stack
 from smalto.coders.masked_gram import one_by_one
 from smalto.coders.signals import Signals, blocks
 from smalto.kernels import aligned
 from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
 
-CHUNK = 128  # rows coded as one task, at least; at most ...
-LARGEST_CHUNK = 1024  # ... where there are many; never depends on the number of threads
-ROWS_AT_ONCE = 8192  # rows whose codes are held at once where only their cost is wanted
+# Rows coded as one task. Depends on the number of rows, never on the number of threads.
+CHUNK = 128
+LARGEST_CHUNK = 1024
+ROWS_AT_ONCE = 8192  # rows whose codes are in memory at a time if only their cost is needed
 BLOCK = 128  # rows of the Gram matrix computed as one task
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A dictionary made ready for coding: padded, with its Gram matrix and solver."""
+    """A dictionary prepared for coding: padded, with its Gram matrix and solver."""
 
     coder: Coder
     padded: Array  # D with zero atoms added (width, m)
@@ -40,16 +43,16 @@ class Prepared:
 
     @cached_property
     def solve_own(self) -> Solver:
-        """How to code signals that have a Gram matrix each."""
+        """The solver for signals that have a Gram matrix each."""
         if self.coder.own_gram:
             return self.solve
         return one_by_one(self.coder, self.G.dtype)
 
 
 def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
-    """Compute once per dictionary what all rows share."""
+    """Pad the dictionary and compute its Gram matrix and solver, which all rows share."""
     k, m = D.shape
-    width = -(-k // PADDING) * PADDING
+    width = padded_width(k)
     padded = D
     if width > k:
         padded = np.zeros((width, m), D.dtype)
@@ -59,7 +62,7 @@ def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
 
 
 def gram(D: Array, n_threads: int) -> Array:
-    """``D Dᵀ``, its lower triangle by blocks of rows and the rest by symmetry."""
+    """Return ``D Dᵀ``: the lower triangle by blocks of rows, the rest by symmetry."""
     k = len(D)
     G = aligned.empty((k, k), D.dtype)
 
@@ -74,12 +77,12 @@ def gram(D: Array, n_threads: int) -> Array:
 
 @dataclass(frozen=True)
 class Coded:
-    """Codes of a batch of rows and how well they fit."""
+    """Codes of a batch of rows and their errors."""
 
     codes: Codes
     fit: Array  # ½‖x − αD‖² of each row, float64
     norms: Array  # ‖x‖² of each row, float64
-    rounds: Array  # that the solver took for each row
+    rounds: Array  # rounds of the solver for each row
 
 
 def code_rows(
@@ -93,8 +96,21 @@ def code_rows(
 ) -> Coded:
     """Code validated rows, chunk by chunk.
 
-    ``numbered`` if they are the rows a user numbers; with ``measured`` also say how well the
-    codes fit (else ``fit`` means nothing).
+    Parameters
+    ----------
+    signals : Signals
+        The rows.
+    prepared : Prepared
+        The dictionary and the solver.
+    start : Codes or None
+        Codes to start from; ignored if the coder takes none.
+    n_threads : int
+        Number of threads.
+    numbered : bool, default False
+        Whether the rows are all rows of the user's X, so that parameters with one number per
+        signal apply.
+    measured : bool, default True
+        Compute ``fit``, which is otherwise undefined.
     """
     n = len(signals)
     start = start if "start" in prepared.coder.takes else None
@@ -111,9 +127,13 @@ def code_rows(
         Q = _products(x, prepared.padded)
         norms[rows] = squared_norms(x)
         chunk = Chunk(
-            Q, norms[rows], rounds[rows], np.arange(rows.start, rows.stop) if numbered else None,
-            None if start is None else start.part(rows), part.groups,
-        )  # fmt: skip
+            Q,
+            norms[rows],
+            rounds[rows],
+            numbers=np.arange(rows.start, rows.stop) if numbered else None,
+            start=None if start is None else start.part(rows),
+            groups=part.groups,
+        )
         codes = _solve(chunk, part, prepared)
         if measured:
             fit_of_rows(prepared.G, Q, norms[rows], *codes, fit[rows])
@@ -126,7 +146,7 @@ def code_rows(
 
 
 def _cuts(n: int, groups: Array | None) -> list[int]:
-    """Where one task's rows end and the next one's begin; groups are not cut."""
+    """Return the boundaries between the rows of successive tasks; groups are not split."""
     chunk = min(max(CHUNK, n // 16), LARGEST_CHUNK)
     if groups is None:
         return [*range(0, n, chunk), n] if n else [0, 0]
@@ -135,21 +155,21 @@ def _cuts(n: int, groups: Array | None) -> list[int]:
 
 
 def squared_norms(x: Rows) -> Array:
-    """``‖x‖²`` of each row."""
+    """Return ``‖x‖²`` of each row."""
     if sparse.issparse(x):
         return np.asarray(x.multiply(x).sum(axis=1), np.float64).ravel()
     return np.asarray(np.einsum("ij,ij->i", x, x))
 
 
 def _products(x: Rows, atoms: Array) -> Array:
-    """``x Dᵀ``, C-contiguous."""
+    """Return ``x Dᵀ``, C-contiguous."""
     if sparse.issparse(x):
         return np.ascontiguousarray(x @ atoms.T)
     return np.matmul(x, atoms.T, out=aligned.empty((len(x), len(atoms)), atoms.dtype))
 
 
 def _solve(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
-    """Code a chunk; signals with holes apart from those without, which need less."""
+    """Code a chunk; signals with missing entries separately, since the others are cheaper."""
     weights = None
     if part.penalty_weights is not None:
         weights = np.ones(chunk.Q.shape)
@@ -178,7 +198,7 @@ def _solve(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
 
 
 def _fit_known(x: Array, missing: Array, codes: Codes, padded: Array, fit: Array) -> None:
-    """Write ``½‖x − αD‖²`` over the known entries of rows that lack some."""
+    """Set ``fit`` to ``½‖x − αD‖²`` over the known entries, for rows with missing entries."""
     rows = np.flatnonzero(missing.any(axis=1))
     left = x[rows] - codes.take(rows).as_csr(len(padded)) @ padded
     left[missing[rows]] = 0.0
@@ -186,7 +206,7 @@ def _fit_known(x: Array, missing: Array, codes: Codes, padded: Array, fit: Array
 
 
 def mean_cost(signals: Signals, D: Array, coder: Coder, n_threads: int) -> float:
-    """The mean of ``½‖x − αD‖² + ψ(α)`` over validated rows, for a coder that is resolved."""
+    """Return the mean of ``½‖x − αD‖² + ψ(α)`` over validated rows, for a resolved coder."""
     prepared = prepare(D, coder, n_threads)
     total, n = 0.0, len(signals)
     for rows in blocks(n, ROWS_AT_ONCE, signals.groups):
@@ -200,7 +220,7 @@ def mean_cost(signals: Signals, D: Array, coder: Coder, n_threads: int) -> float
 def count_out_of_reach(
     coder: Coder, coded: Coded, dtype: np.dtype[Any], groups: Array | None
 ) -> int:
-    """Count the signals, or groups, whose error exceeds the bound that the coder promises."""
+    """Return the number of signals (or groups) whose error exceeds the coder's bound."""
     eps = coder.error_bound()
     if eps is None:
         return 0
@@ -214,18 +234,18 @@ def count_out_of_reach(
 def warn_if_out_of_reach(
     coder: Coder, coded: Coded, dtype: np.dtype[Any], groups: Array | None
 ) -> None:
-    """Warn of signals, or groups, whose error exceeds the bound that the coder promises."""
+    """Warn if the error of signals (or groups) exceeds the coder's bound."""
     count = count_out_of_reach(coder, coded, dtype, groups)
     if count:
         total = f"{len(coded.fit)} signals" if groups is None else f"{len(groups) - 1} groups"
         message = (
-            f"eps is out of reach for {count} of {total}: their codes are those of least squares"
+            f"eps is out of reach for {count} of {total}: their codes are least-squares solutions"
         )
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def warn_of_zeros(coder: Coder, X: Rows, D: Array) -> None:
-    """Warn that all codes of the rows X are zero, if the coder knows what to change."""
+    """Warn that all codes of the rows X are zero, if the coder can say what to change."""
     advice = coder.advice_on_zeros(X[: 16 * CHUNK], D)
     if advice is not None:
         warnings.warn(f"every code is zero: {advice}", UserWarning, stacklevel=3)

@@ -1,11 +1,11 @@
-"""Exact non-negative codes with few zeros.
+"""Exact nonnegative codes with few zeros.
 
-The active set of a dense code is nearly everything, and its factor costs k³. The dual of
-``min_α ½ αGαᵀ − qαᵀ, α ≥ 0`` is the same kind of problem: with H = G⁻¹ and u = qH it is
-``min_μ ½ μHμᵀ + uμᵀ, μ ≥ 0``, then α = u + μH, and μ is nonzero only where α is zero. So a
-few sweeps of coordinate descent guess which entries are zero, and the active-set kernel of the
-lasso, run on the dual, makes that exact. Where the guess has many zeros, or rounding spoils the
-answer, the kernel runs on the problem itself.
+The active set of a dense code contains almost all atoms, and its factorization costs k³. The dual
+of ``min_α ½ αGαᵀ − qαᵀ, α ≥ 0`` is a problem of the same kind: with H = G⁻¹ and u = qH it is
+``min_μ ½ μHμᵀ + uμᵀ, μ ≥ 0``; then α = u + μH, and μ is nonzero only where α is zero. So a few
+sweeps of coordinate descent guess which entries are zero, and the active-set kernel of the lasso,
+applied to the dual, makes the solution exact. Where the guess has many zeros, or rounding errors
+are too large, the kernel is applied to the problem itself.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ import numpy as np
 from scipy import linalg
 
 from smalto.checks import Array
-from smalto.coders.base import Chunk, Codes
+from smalto.coders.chunks import Chunk
+from smalto.coders.codes import Codes
 from smalto.kernels.coding.nonnegative import compress, descend, make_panel
 
 SWEEPS = 12
 WIDEST = 256  # atoms: above this, sweeps over all of them cost more than they save
-REFINEMENTS = 2  # of the dual, against what rounding does to an inverse
-ROUNDING = 256.0  # by so many units in the last place of the largest correlation may it be missed
-_CONDITION = 1e-10  # reciprocal; atoms more alike than this have no dual worth solving
+REFINEMENTS = 2  # of the dual solution, to correct rounding errors of the inverse
+ROUNDING = 256.0  # allowed error, in units in the last place of the largest correlation
+_CONDITION = 1e-10  # reciprocal condition number below which the dual is not used
 
-# The active-set method for α ≥ 0 and λ = 0: codes from a Gram matrix and a chunk.
+# The active-set method for α ≥ 0 and λ = 0: takes a Gram matrix and a chunk, returns codes.
 ActiveSet: TypeAlias = Callable[[Array, Chunk], Codes]
 
 
 def inverse(G: Array) -> Array | None:
-    """``G⁻¹`` in float64 over the atoms that are not zero, zero elsewhere; None if singular."""
+    """Return ``G⁻¹`` in float64 over the nonzero atoms, zero elsewhere; None if singular."""
     used = np.flatnonzero(G.diagonal() > 0)
     if not used.size or len(G) > WIDEST:
         return None
@@ -48,7 +49,7 @@ def inverse(G: Array) -> Array | None:
 
 
 def solve_dense(G: Array, H: Array, chunk: Chunk, active_set: ActiveSet) -> Codes:
-    """``argmin_α ½ αGαᵀ − qαᵀ`` over α ≥ 0 for the signals of a chunk; H is G's inverse."""
+    """Return ``argmin_α ½ αGαᵀ − qαᵀ`` over α ≥ 0 for the signals of a chunk; H is ``G⁻¹``."""
     Q, start = chunk.Q, chunk.start
     n, width = Q.shape
     C = np.zeros((width, n), G.dtype)
@@ -76,7 +77,7 @@ def solve_dense(G: Array, H: Array, chunk: Chunk, active_set: ActiveSet) -> Code
 def _solve_dual(
     G: Array, H: Array, chunk: Chunk, codes: Array, allowed: Array, active_set: ActiveSet
 ) -> tuple[Array, Array]:
-    """Codes by way of their zeros, and which of them rounding has kept from the optimum."""
+    """Return codes computed by the dual, and which of them rounding kept from the optimum."""
     used = G.diagonal() > 0
     wide = chunk.Q.astype(np.float64)
     wide[:, ~used] = 0.0
@@ -92,13 +93,13 @@ def _solve_dual(
         missed = np.where(exact > 0, np.abs(residual), residual).max(axis=1, initial=0.0)
         if not np.any(missed > allowed):
             break
-        # What is wrong with the inverse is put into u: the next error is of second order.
+        # Add the error of the inverse to u; the remaining error is of second order.
         u += (residual + mu) @ H
     return exact, missed > allowed
 
 
 def compressed(codes: Array) -> Codes:
-    """The positive entries of dense codes."""
+    """Return the positive entries of dense codes."""
     indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(codes > 0, axis=1))])
     indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], codes.dtype)
     compress(np.ascontiguousarray(codes), indices, values)

@@ -1,4 +1,4 @@
-"""``encode``: the one door to sparse coding."""
+"""``encode``: sparse codes of signals over a dictionary."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from smalto.checks import Array, Matrix, as_dictionary, check_finite, float_dtype
-from smalto.coders.base import Coder, Codes, check_coder, check_takes
+from smalto.coders.base import Coder, check_coder, check_takes
 from smalto.coders.certificates import gaps
+from smalto.coders.codes import Codes
 from smalto.coders.coding import code_rows, prepare, warn_if_out_of_reach, warn_of_zeros
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_penalty_weights
@@ -18,17 +19,17 @@ from smalto.threads import resolve_threads, single_threaded_blas
 
 
 class Info(NamedTuple):
-    """How `encode` went, signal by signal."""
+    """Information about a call of `encode`, for each signal."""
 
     gap: Array
-    """Bound on how much the objective exceeds the least one, see `duality_gap`; infinite where a
-    bound on the error is out of reach, NaN where none is known (coders that are not convex)."""
+    """Bound on how far the objective is above the minimum, see `duality_gap`; infinite where a
+    bound on the error is out of reach, NaN if the coder is not convex."""
     iterations: Array
-    """Rounds that the solver took."""
+    """Rounds of the solver."""
     nonzeros: Array
-    """Nonzeros of the code."""
+    """Number of nonzeros of the code."""
     coder: Coder
-    """The coder with everything decided: its ``lam``."""
+    """The coder with all parameters decided, such as ``lam``."""
 
 
 @overload
@@ -92,39 +93,38 @@ def encode(
     n_threads: int | None = None,
     return_info: bool = False,
 ) -> sparse.csr_array | tuple[sparse.csr_array, Info]:
-    """Sparse codes of the rows of X over the atoms (rows) of D.
+    """Return sparse codes of the rows of X over the atoms (rows) of D.
 
-    Solves ``min_α ½‖x − αD‖² + ψ(α)`` for each row x of X, where the coder says what ψ is.
-    Where entries are missing, the norm is that of the known entries.
+    Solves ``min_α ½‖x − αD‖² + ψ(α)`` for each row x of X, where the coder defines ψ. If entries
+    are missing, the norm is taken over the known entries.
 
     Parameters
     ----------
     X : array or CSR array (n, m)
-        Signals. float32 is coded in float32, everything else in float64.
+        Signals. float32 is coded in float32, all other types in float64.
     D : array (k, m)
         Dictionary: one atom per row.
     coder : coder, default ``Lasso()``
         The problem to solve.
     mask : array of bool (n, m), optional
         True where an entry of X is missing, as in NumPy's masked arrays and in scikit-image;
-        what stands there is ignored. The code of a signal without any known entry is zero.
+        the value there is ignored. The code of a signal without any known entry is zero.
     missing : {None, "nan"}
         With "nan", NaN in X means missing; by default it is an error.
     penalty_weights : array (k,) or (n, k), optional
-        Shares above zero of the coefficients in the penalty ``Σ w_j|α_j|`` of `Lasso`,
-        `ErrorBound`, `L1Ball`; infinity bars an atom.
+        Weights w_j > 0 of the coefficients in the penalty ``Σ w_j|α_j|`` of `Lasso`,
+        `ErrorBound` and `L1Ball`; infinity excludes an atom.
     groups : array (n,), optional
         For coders of several signals at once (`JointLasso`, `JointOMP`): a label for each
-        signal; those with the same label are coded together. By default all of them are.
+        signal. Signals with the same label are coded together; by default, all signals are.
     start : CSR array (n, k), optional
-        Codes to start from, such as those over an earlier dictionary. They change the time
-        that `Lasso`, `GroupLasso` and `TreeLasso` take, not the result (where it is unique);
-        other coders need none.
+        Codes to start from, such as those over an earlier dictionary, for `Lasso`, `GroupLasso`
+        and `TreeLasso`. They affect the time, not the result (where it is unique).
     n_threads : int, optional
-        Threads to use; every available core by default. The result does not depend on it.
+        Number of threads; by default all available cores. The result does not depend on it.
     return_info : bool, default False
         Return (codes, info) with ``info.gap``, ``info.iterations``, ``info.nonzeros`` of each
-        signal, and ``info.coder``, which has the ``lam`` that was decided.
+        signal, and ``info.coder``, which has the ``lam`` that was used.
 
     Returns
     -------
@@ -167,9 +167,9 @@ def encode_signals(
     n_threads: int = 1,
     certified: bool = False,
 ) -> tuple[Any, Array, Array | None]:
-    """Codes of checked signals as a csr_array, rounds taken, and gaps if they are wanted.
+    """Return codes of checked signals as a csr_array, rounds, and gaps if ``certified``.
 
-    For a coder that is resolved. Rows stay in their order, whatever the groups.
+    The coder must be resolved. The order of the rows is kept, whatever the groups.
     """
     signals, order = in_groups(signals, groups, coder)
     if order is not None and start is not None:

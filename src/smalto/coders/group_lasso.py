@@ -1,43 +1,48 @@
-"""The group lasso, and its sparse variant: atoms that are used together or not at all."""
+"""The group lasso and the sparse group lasso."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Residuals, Solver
-from smalto.coders.grouped import Nested, as_atom_lists, as_group_weights, check_settings
+from smalto.coders.grouped import (
+    GroupedCoder,
+    Nested,
+    as_atom_lists,
+    as_group_weights,
+    check_penalty,
+)
 
 
 @dataclass(frozen=True)
-class GroupLasso(Coder):
+class GroupLasso(GroupedCoder):
     """``min_α ½‖x − αD‖² + lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` for disjoint groups g.
 
-    The atoms of a group are used together or not at all; with ``l1`` above zero only some of the
-    atoms of the groups in use are (the sparse group lasso). Solved to a duality gap of 1e-10 of
-    the objective (1e-6 in float32), which is proven for each signal; a warning counts those where
-    rounding did not allow for it.
+    The atoms of a group are used together or not at all; with ``l1`` above zero, some atoms of an
+    active group may be unused (the sparse group lasso). Each signal is solved until its duality
+    gap is at most 1e-10 times the objective (1e-6 in float32); a warning says for how many signals
+    rounding prevented this.
 
     Parameters
     ----------
     lam : float
-        Weight of the norms of the groups, never rescaled.
+        Weight of the group norms, never rescaled.
     atom_groups : array (k,) or list of lists of int
         A label for each atom (groups are then numbered by increasing label), or the atoms of
-        each group. Every atom is in just one group. Kept as one number per atom.
+        each group. Every atom belongs to exactly one group. Stored as one group number per atom.
     group_weights : array, optional
-        The share w_g > 0 of each group in the penalty; all 1 by default, as in the paper. Where
-        groups of different sizes should be treated alike, the roots of their sizes are common.
+        Weights w_g > 0 of the groups in the penalty; all 1 by default, as in the paper. The
+        square roots of the group sizes are a common choice for groups of different sizes.
     l1 : float, default 0
         Weight of the ℓ1 norm of the code.
     ridge : float, default 0
         Weight of the squared norm of the code.
     positive : bool, default False
-        Demand α ≥ 0.
+        Require α ≥ 0.
 
     Examples
     --------
@@ -50,17 +55,15 @@ class GroupLasso(Coder):
     """
 
     lam: float
-    atom_groups: Any
+    atom_groups: npt.ArrayLike
     _: KW_ONLY
-    group_weights: Any = None
+    group_weights: npt.ArrayLike | None = None
     l1: float = 0.0
     ridge: float = 0.0
     positive: bool = False
 
-    takes: ClassVar[frozenset[str]] = frozenset({"mask", "start"})
-
     def __post_init__(self) -> None:
-        check_settings(self.lam, self.l1, self.ridge)
+        check_penalty(self.lam, self.l1, self.ridge)
         groups = as_labels(self.atom_groups)
         object.__setattr__(self, "atom_groups", groups)
         weights = as_group_weights(self.group_weights, 1 + max(groups), "group")
@@ -68,44 +71,32 @@ class GroupLasso(Coder):
 
     @cached_property
     def _nested(self) -> Nested:
+        groups = np.asarray(self.atom_groups)
         return Nested(
-            np.array(self.atom_groups), np.full(1 + max(self.atom_groups), -1), self.group_weights,
-            float(self.lam), float(self.l1), float(self.ridge), bool(self.positive),
-        )  # fmt: skip
-
-    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> GroupLasso:
-        """This problem, if its groups are of as many atoms as D has."""
-        self._nested.check(len(D))
-        return self
-
-    def describe(self) -> dict[str, float | None]:
-        """Return ``lam``."""
-        return {"lam": self.lam}
-
-    def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G."""
-        return self._nested.solver(G)
-
-    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """``lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` of each row of codes."""
-        return self._nested.penalty(codes)
-
-    def gap(self, left: Residuals) -> Array:
-        """The duality gap of each row."""
-        return self._nested.gap(left)
+            own=groups,
+            parent=np.full(1 + groups.max(), -1),
+            weights=self.group_weights,
+            lam=float(self.lam),
+            l1=float(self.l1),
+            ridge=float(self.ridge),
+            positive=bool(self.positive),
+        )
 
 
 def as_labels(groups: Any) -> tuple[int, ...]:
-    """The number of each atom's group, from labels or from lists of atoms."""
+    """Return the group number of each atom, from labels or from lists of atoms."""
     in_order = np.iterable(groups) and not isinstance(groups, (str, bytes, set, dict))
     parts = list(groups) if in_order else []
     if not parts:
-        message = f"atom_groups must be a label for each atom, or a list of lists of atoms, got {groups!r}"
+        message = (
+            "atom_groups must be a label for each atom, or a list of lists of atoms, "
+            f"got {groups!r}"
+        )
         raise TypeError(message)
     if all(np.isscalar(part) for part in parts):
         labels = np.asarray(parts)
         if labels.dtype.kind not in "iubU":
-            message = f"labels of groups must be integers or strings, got {labels.dtype}"
+            message = f"labels in atom_groups must be integers or strings, got {labels.dtype}"
             raise TypeError(message)
         return tuple(np.unique(labels, return_inverse=True)[1].reshape(-1).tolist())
     lists = as_atom_lists(parts)

@@ -1,18 +1,22 @@
-"""Groups of atoms of which any two are nested or disjoint, and the problems over them."""
+"""The lasso over groups of atoms, any two of which are nested or disjoint."""
 
 from __future__ import annotations
 
-import warnings
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Codes, Residuals, Solver
-from smalto.coders.growing import GrowingCodes
+from smalto.checks import Array, Rows
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.codes import Codes
+from smalto.coders.kernel_output import GrowingCodes, warn_if_stuck
+from smalto.coders.parameters import as_weights, check_count, check_finite_number
 from smalto.kernels.coding.arguments import SparseRows, Tally
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.grouped_lasso import grouped_lasso_rows
@@ -26,20 +30,19 @@ from smalto.kernels.coding.grouped_norms import (
 from smalto.kernels.coding.grouped_working_set import Forest, GroupedSignals, make_grouped_search
 
 Groups: TypeAlias = tuple[tuple[int, ...], ...]
-Weights: TypeAlias = tuple[float, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
 class Nested:
     """The problem ``min_α ½‖x − αD‖² + lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²``.
 
-    Of groups it is enough to know which one is the innermost of each atom (``own``), and which
-    one is around another (``parent``, −1 where none is).
+    The groups are given by the innermost group of each atom (``own``) and by the smallest group
+    around each group (``parent``, −1 if there is none).
     """
 
     own: Array  # (k,)
     parent: Array  # (groups,)
-    weights: Weights
+    weights: npt.ArrayLike | None  # (groups,)
     lam: float
     l1: float
     ridge: float
@@ -47,7 +50,7 @@ class Nested:
 
     @cached_property
     def forest(self) -> Forest:
-        """The groups as the kernels want them: inner ones first, each tree in one piece."""
+        """The groups in the order of the kernels: inner groups first, each tree contiguous."""
         k, p = len(self.own), len(self.parent)
         order = _inner_first(self.parent)
         number = np.empty(p, np.int64)
@@ -56,9 +59,9 @@ class Nested:
         rank = np.empty(k, np.int64)
         rank[np.argsort(own, kind="stable")] = np.arange(k)
         unit = np.unique(own, return_inverse=True)[1].reshape(-1)
-        if self.l1 or self.positive:  # atoms can be zero one by one
+        if self.l1 or self.positive:  # single atoms can be zero
             unit = np.arange(k)
-        weights = np.ones(p) if self.weights is None else np.array(self.weights)[order]
+        weights = np.ones(p) if self.weights is None else np.asarray(self.weights)[order]
         return Forest(
             AtomGroups(own, np.where(outer >= 0, number[outer], -1), weights),
             rank,
@@ -68,13 +71,13 @@ class Nested:
         )
 
     def check(self, n_atoms: int) -> None:
-        """Refuse a dictionary of another number of atoms."""
+        """Raise ValueError unless the groups cover the atoms of the dictionary."""
         if n_atoms != len(self.own):
-            message = f"the groups are of {len(self.own)} atoms, the dictionary has {n_atoms}"
+            message = f"the groups cover {len(self.own)} atoms, but the dictionary has {n_atoms}"
             raise ValueError(message)
 
     def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G."""
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         if self.ridge:
             G = G.copy()
             G[np.diag_indices(len(G))] += G.dtype.type(self.ridge)
@@ -86,7 +89,7 @@ class Nested:
         return solve
 
     def penalty(self, codes: Any) -> Array:
-        """What is added to the error, for each row of codes."""
+        """Return the penalty of each row of codes."""
         self.check(codes.shape[1])
         codes, groups = sparse.csr_array(codes), self.forest.groups
         norms, rest = np.empty((2, codes.shape[0]))
@@ -96,9 +99,9 @@ class Nested:
         return np.asarray(self.lam * norms + rest)
 
     def gap(self, left: Residuals) -> Array:
-        """The duality gap of each row: scaled residuals are feasible for the dual problem.
+        """Return the duality gap of each row; its scaled residual is the dual point.
 
-        With a ridge that is the problem over the atoms (D, √ridge I) and the signals (x, 0).
+        A ridge is equivalent to the atoms (D, √ridge I) and the signals (x, 0).
         """
         codes, ridge, groups = left.codes, self.ridge, self.forest.groups
         penalty = self.penalty(codes)
@@ -109,8 +112,8 @@ class Nested:
         C, scratch = np.ascontiguousarray(C), PerGroup(*np.empty((2, p)))
         dual_norms(C, np.empty(k), groups, skip, self._penalty(), scratch, levels)
         scale = 1.0 / levels
-        # The dual value of θ = scale · r is ⟨x, θ⟩ − ½‖θ‖², and ⟨x, r⟩ = ‖r‖² + ⟨αD, r⟩: taken
-        # from ½‖r‖² + ψ(α) it leaves this, where nothing large cancels.
+        # The dual value of θ = scale · r is ⟨x, θ⟩ − ½‖θ‖², and ⟨x, r⟩ = ‖r‖² + ⟨αD, r⟩. Subtracted
+        # from ½‖r‖² + ψ(α) this gives a formula without cancellation of large numbers.
         missed = penalty - 0.5 * ridge * sizes - scale * (left.inner() - ridge * sizes)
         gaps = 0.5 * (left.squares + ridge * sizes) * (1.0 - scale) ** 2 + missed
         return np.asarray(np.maximum(gaps, 0.0))
@@ -119,36 +122,59 @@ class Nested:
         return Penalty(self.lam, self.l1, self.positive)
 
 
-def check_settings(lam: Any, l1: Any, ridge: Any) -> None:
-    """Refuse penalties that are negative or without bound."""
+class GroupedCoder(Coder):
+    """Base class of coders over nested groups of atoms."""
+
+    lam: float
+
+    takes: ClassVar[frozenset[str]] = frozenset({"mask", "start"})
+
+    @property
+    @abstractmethod
+    def _nested(self) -> Nested:
+        """The problem, with its groups as arrays."""
+
+    def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Self:
+        """Return this problem; raise ValueError unless its groups cover the atoms of D."""
+        self._nested.check(len(D))
+        return self
+
+    def describe(self) -> dict[str, float | None]:
+        """Return ``lam``."""
+        return {"lam": self.lam}
+
+    def solver(self, G: Array) -> Solver:
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
+        return self._nested.solver(G)
+
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
+        """Return ``lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` of each row of codes."""
+        return self._nested.penalty(codes)
+
+    def gap(self, left: Residuals) -> Array:
+        """Return the duality gap of each row."""
+        return self._nested.gap(left)
+
+
+def check_penalty(lam: Any, l1: Any, ridge: Any) -> None:
+    """Raise unless the weights of the penalty are finite and not negative."""
     for name, value in (("lam", lam), ("l1", l1), ("ridge", ridge)):
-        check_number(name, value, low=0)
-        if not np.isfinite(value):
-            message = f"{name} must be finite, got {value}"
-            raise ValueError(message)
+        check_finite_number(name, value)
 
 
-def as_group_weights(weights: Any, count: int, of: str) -> Weights:
-    """Weights above zero, one per group, as a tuple (which compares and hashes)."""
+def as_group_weights(
+    weights: npt.ArrayLike | None, count: int, of: str
+) -> tuple[float, ...] | None:
+    """Return the weights as a tuple; raise unless there are ``count``, finite and > 0."""
     if weights is None:
         return None
-    values = np.asarray(weights)
-    if values.ndim != 1 or values.dtype.kind not in "fiu":
-        message = f"group_weights must be numbers, one per {of}, got {weights!r}"
-        raise TypeError(message)
-    if len(values) != count:
-        message = f"group_weights has {len(values)} numbers, there are {count} {of}s"
-        raise ValueError(message)
-    bad = np.flatnonzero(~(values > 0) | ~np.isfinite(values))
-    if bad.size:
-        place = int(bad[0])
-        message = f"group_weights must be > 0 and finite, got {values[place]} for {of} {place}"
-        raise ValueError(message)
-    return tuple(float(value) for value in values)
+    values = as_weights("group_weights", weights, of, finite=True)
+    check_count("group_weights", values, count, of)
+    return values
 
 
 def as_atom_lists(groups: Any) -> Groups:
-    """Lists of atoms as tuples, each increasing; together they must name 0, ..., k − 1."""
+    """Return lists of atoms as increasing tuples; raise unless they cover atoms 0, ..., k − 1."""
     found = []
     for number, group in enumerate(groups):
         atoms = np.asarray(group)
@@ -164,25 +190,25 @@ def as_atom_lists(groups: Any) -> Groups:
             message = f"atoms are numbered from 0, got {atoms.min()} in group {number}"
             raise ValueError(message)
         if len(np.unique(atoms)) < len(atoms):
-            message = f"group {number} names an atom twice: {atoms.tolist()}"
+            message = f"group {number} contains an atom twice: {atoms.tolist()}"
             raise ValueError(message)
         found.append(tuple(np.sort(atoms).tolist()))
     named = np.unique(np.concatenate([np.array(group) for group in found]))
     missing = np.flatnonzero(named != np.arange(len(named)))
     if missing.size:
-        message = f"atom {missing[0]} is in no group: give it one, of its own if need be"
+        message = f"atom {missing[0]} is in no group: put it into one, if necessary by itself"
         raise ValueError(message)
     return tuple(found)
 
 
 def nest(groups: Groups) -> tuple[Array, Array]:
-    """The innermost group of each atom, and the group around each group (−1: none).
+    """Return the innermost group of each atom, and the group around each group (−1: none).
 
-    Refuses groups that overlap without one being within the other.
+    Raises ValueError if groups overlap and neither contains the other.
     """
     own = np.full(1 + max(group[-1] for group in groups), -1)
     parent = np.full(len(groups), -1)
-    # From large to small: the innermost group so far must be the same for all of the next one.
+    # From large to small: all atoms of a group must have the same innermost group so far.
     for g in sorted(range(len(groups)), key=lambda g: -len(groups[g])):
         atoms = np.array(groups[g])
         around = own[atoms]
@@ -191,7 +217,7 @@ def nest(groups: Groups) -> tuple[Array, Array]:
                 h for h in set(around.tolist()) if h >= 0 and not set(groups[g]) <= set(groups[h])
             ]
             a, b = sorted((g, others[0]))
-            message = f"groups {a} and {b} overlap and neither is within the other"
+            message = f"groups {a} and {b} overlap and neither contains the other"
             raise ValueError(message)
         parent[g] = around[0]
         own[atoms] = g
@@ -199,13 +225,13 @@ def nest(groups: Groups) -> tuple[Array, Array]:
 
 
 def _inner_first(parent: Array) -> Array:
-    """The nodes of a forest, children before parents and each tree in one piece."""
+    """Return the nodes of a forest, children before parents and each tree contiguous."""
     children: list[list[int]] = [[] for _ in parent]
     roots: list[int] = []
     for node, around in enumerate(parent.tolist()):
         (roots if around < 0 else children[around]).append(node)
     order, stack = [], roots
-    while stack:  # parents first, to be turned round
+    while stack:  # parents first, reversed below
         node = stack.pop()
         order.append(node)
         stack.extend(children[node])
@@ -213,7 +239,7 @@ def _inner_first(parent: Array) -> Array:
 
 
 def _solve_rows(G: Array, chunk: Chunk, forest: Forest, penalty: Penalty) -> Codes:
-    """Run the kernel over all rows."""
+    """Run the kernel on all rows."""
     n, width = chunk.Q.shape
     k, dtype = len(forest.unit), chunk.Q.dtype
     first = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, dtype))
@@ -228,15 +254,5 @@ def _solve_rows(G: Array, chunk: Chunk, forest: Forest, penalty: Penalty) -> Cod
         return int(grouped_lasso_rows(G, signals, row, forest, penalty, search, out.rows, tally))
 
     codes = out.fill(run)
-    if tally.stuck[0]:
-        _warn_short(int(tally.stuck[0]), n)
+    warn_if_stuck(tally, f"{n} signals", "Use a small ridge, float64 or a larger lam")
     return codes
-
-
-def _warn_short(count: int, rows: int) -> None:
-    """Say that some signals have not come to their optimum."""
-    message = (
-        f"{count} of {rows} signals end near, not at, their optimum: lam is too small for atoms "
-        f"as alike as these. A small ridge helps, or float64, or a larger lam"
-    )
-    warnings.warn(message, RuntimeWarning, stacklevel=2)

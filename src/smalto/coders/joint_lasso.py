@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
-from smalto.coders.growing import GrowingCodes
-from smalto.coders.joint_omp import JointOMP, all_together
-from smalto.kernels import aligned
+from smalto.checks import Array
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk, Residuals, all_if_none
+from smalto.coders.codes import Codes
+from smalto.coders.joint_omp import JointOMP
+from smalto.coders.kernel_output import GrowingCodes, warn_if_stuck
+from smalto.coders.masked_gram import float32_copy
+from smalto.coders.parameters import check_finite_number
 from smalto.kernels.coding.arguments import Gram, Tally
 from smalto.kernels.coding.joint_lasso import Penalty, joint_lasso_groups, make_joint_search
 from smalto.kernels.coding.joint_tables import SignalGroups, sum_of_norms
@@ -25,21 +27,21 @@ _GAP = {4: 1e-6, 8: 1e-10}  # relative, by the size of a number
 class JointLasso(Coder):
     """``min_A ½‖X − AD‖² + lam Σ_j ‖A_j‖₂``, where A_j are the coefficients of atom j.
 
-    The rows of X are the signals of a group (``groups`` of ``encode`` and ``learn``), A has a row
-    of coefficients for each of them, and A_j is a column of A: the ℓ1/ℓ2 norm, which makes the
-    signals of a group share their atoms. For groups of one signal this is `Lasso`.
+    The rows of X are the signals of a group (``groups`` of ``encode`` and ``learn``), A has one row
+    of coefficients per signal, and A_j is column j of A. This ℓ1/ℓ2 norm makes the signals of a
+    group share their atoms. For groups of one signal the problem is that of `Lasso`.
 
     Solved by Newton's method on a working set of atoms until the duality gap is below 1e-10 times
-    the objective (1e-6 in float32). As the cost of a signal counts its fit and an equal share of
-    its group's penalty: the sum over a group is the group's objective.
+    the objective (1e-6 in float32). The cost of a signal is its fit plus an equal share of its
+    group's penalty, so that the costs of a group add up to its objective.
 
     Parameters
     ----------
     lam : float
-        Weight of the penalty. With 0 the codes are those of least squares.
+        Weight of the penalty. With 0 the codes are least-squares solutions.
     by_size : bool, default False
-        Take lam times the root of the number of signals in the group. This is how correlations
-        with noise grow, so that groups of different sizes become sparse alike.
+        Multiply lam by the square root of the number of signals in the group. Correlations with
+        noise grow at this rate, so groups of different sizes become equally sparse.
 
     Examples
     --------
@@ -58,9 +60,7 @@ class JointLasso(Coder):
     takes: ClassVar[frozenset[str]] = frozenset({"groups"})
 
     def __post_init__(self) -> None:
-        if not np.isfinite(check_number("lam", self.lam, low=0)):
-            message = f"lam must be finite, got {self.lam}"
-            raise ValueError(message)
+        check_finite_number("lam", self.lam)
 
     def describe(self) -> dict[str, float | None]:
         """Return ``lam``."""
@@ -71,12 +71,11 @@ class JointLasso(Coder):
         return replace(self, lam=float(self.lam) * factor)
 
     def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G."""
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         if self.lam == 0:
             return JointOMP(eps=0.0).solver(G)
         flat = G.reshape(-1)
-        # For float64 the search runs on a float32 copy, then the end is made exact.
-        fast = flat if G.dtype == np.float32 else aligned.copy(flat, np.float32)
+        fast = float32_copy(flat)
         lam, by_size = float(self.lam), bool(self.by_size)
 
         def solve(chunk: Chunk) -> Codes:
@@ -85,28 +84,31 @@ class JointLasso(Coder):
         return solve
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """``lam Σ_j ‖A_j‖₂`` of each row's group of codes, shared equally by its rows."""
+        """Return ``lam Σ_j ‖A_j‖₂`` of the groups, divided equally among their rows."""
         codes = sparse.csr_array(codes)
-        groups = _or_all(groups, codes.shape[0])
+        groups = all_if_none(groups, codes.shape[0])
         return _shared(self._penalty(codes, groups), groups)
 
     def _penalty(self, codes: Any, groups: Array) -> Array:
-        """Of each group."""
+        """Return the penalty of each group."""
         out = np.empty(len(groups) - 1)
         squares = np.zeros(codes.shape[1])
         sum_of_norms(codes.indptr, codes.indices, codes.data, groups, squares, out)
         return self._lams(groups) * out
 
     def _lams(self, groups: Array) -> Array:
-        """Of each group."""
+        """Return the weight of the penalty of each group."""
         sizes = np.diff(groups)
         return np.asarray(
             float(self.lam) * (np.sqrt(sizes) if self.by_size else np.ones(len(sizes)))
         )
 
     def gap(self, left: Residuals) -> Array:
-        """The duality gap of each row's group, shared equally: scaled residuals are feasible."""
-        groups = _or_all(left.groups, len(left.norms))
+        """Return the duality gaps of the groups, divided equally among their rows.
+
+        The scaled residuals are the dual point.
+        """
+        groups = all_if_none(left.groups, len(left.norms))
         if len(groups) == 1 or groups[-1] == 0:
             return np.zeros(0)
         lams = self._lams(groups)
@@ -120,19 +122,15 @@ class JointLasso(Coder):
         return _shared(np.maximum(primal - dual, 0.0), groups)
 
 
-def _or_all(groups: Array | None, n: int) -> Array:
-    return np.array([0, n], np.int64) if groups is None else groups
-
-
 def _shared(values: Array, groups: Array) -> Array:
-    """Each group's value, divided equally among its rows."""
+    """Return each group's value, divided equally among its rows."""
     sizes = np.diff(groups)
     return np.repeat(values / np.maximum(sizes, 1), sizes)
 
 
 def _solve_groups(exact: Array, fast: Array, chunk: Chunk, lam: float, by_size: bool) -> Codes:
-    """Run the kernel over all groups."""
-    groups = all_together(chunk)
+    """Run the kernel on all groups."""
+    groups = all_if_none(chunk.groups, len(chunk.Q))
     n, width = chunk.Q.shape
     dtype, most = chunk.Q.dtype, int(np.diff(groups).max(initial=0))
     gram = Gram(exact, fast, None)
@@ -147,15 +145,5 @@ def _solve_groups(exact: Array, fast: Array, chunk: Chunk, lam: float, by_size: 
         return int(joint_lasso_groups(gram, signals, group, penalty, search, out.rows, tally))
 
     codes = out.fill(run, groups)
-    if tally.stuck[0]:
-        _warn_stuck(int(tally.stuck[0]), len(groups) - 1)
+    warn_if_stuck(tally, f"{len(groups) - 1} groups", "Use float64 or a larger lam")
     return codes
-
-
-def _warn_stuck(count: int, groups: int) -> None:
-    """Say that rounding has kept some groups from their optimum."""
-    message = (
-        f"{count} of {groups} groups end near, not at, the optimum of the joint lasso: some atoms "
-        f"are too alike for its Gram matrix. float64 helps, or a larger lam"
-    )
-    warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from smalto.checks import Array, Rows, check_integer, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Solver, check_squares
-from smalto.coders.growing import GrowingCodes
+from smalto.checks import Array, Rows, check_integer
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk, all_if_none, check_squares
+from smalto.coders.codes import Codes
+from smalto.coders.kernel_output import GrowingCodes
+from smalto.coders.parameters import check_finite_number, limit_nonzeros
 from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
 from smalto.kernels.coding.joint_omp import (
     Dictionary,
@@ -26,22 +28,23 @@ class JointOMP(Coder):
     """``min_A ½‖X − AD‖²  s.t. at most `max_nonzeros` atoms in use``, or until an error, greedily.
 
     The rows of X are the signals of a group (``groups`` of ``encode`` and ``learn``) and share one
-    set of atoms; each has its own coefficients. Simultaneous orthogonal matching pursuit: one atom
-    joins at a time, and all coefficients are fitted anew. A heuristic for an NP-hard problem, exact
-    for orthogonal atoms. As a cost it counts the fit. For groups of one signal this is `OMP`.
+    set of atoms; each has its own coefficients. Simultaneous orthogonal matching pursuit: atoms are
+    added one at a time, and all coefficients are refitted. A heuristic for an NP-hard problem, exact
+    for orthogonal atoms. The cost of a code is its fit. For groups of one signal the problem is that
+    of `OMP`.
 
     Parameters
     ----------
     max_nonzeros : int, optional
-        How many atoms a group may use. More than there are atoms or features is as good as that
-        many, and is said so.
+        Maximum number of atoms of a group. If it exceeds the number of atoms or features, that
+        number is used, with a warning.
     eps : float, optional
-        Stop where the mean over the group of the signals' squared errors is at most this:
-        ``‖X − AD‖² ≤ eps · (rows of X)``. With both limits, the one that is met first stops.
+        Stop when the mean squared error of the signals in the group is at most this:
+        ``‖X − AD‖² ≤ eps · (rows of X)``. If both limits are given, the first one reached counts.
     look_ahead : bool, default True
-        Which atom joins: the one with which the group's error, all coefficients fitted anew, is
-        smallest, or the one whose normalised correlations with the residuals have the largest
-        ℓ2 norm over the group (the textbook's).
+        Add the atom that gives the smallest error of the group when all coefficients are refitted.
+        If False, add the atom whose normalized correlations with the residuals have the largest
+        ℓ2 norm over the group, as in textbooks.
 
     Examples
     --------
@@ -67,23 +70,17 @@ class JointOMP(Coder):
             raise ValueError(message)
         if self.max_nonzeros is not None:
             check_integer("max_nonzeros", self.max_nonzeros, low=0)
-        if self.eps is not None and not np.isfinite(check_number("eps", self.eps, low=0)):
-            message = f"eps must be finite, got {self.eps}"
-            raise ValueError(message)
+        if self.eps is not None:
+            check_finite_number("eps", self.eps)
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> JointOMP:
-        """This problem with no more nonzeros than there are atoms or features."""
-        if self.max_nonzeros is None or self.max_nonzeros <= min(D.shape):
+        """Return this problem with max_nonzeros limited to the number of atoms or features."""
+        if self.max_nonzeros is None:
             return self
-        message = (
-            f"max_nonzeros={self.max_nonzeros} is more than the {D.shape[0]} atoms of {D.shape[1]} features "
-            f"allow: {min(D.shape)} is used"
-        )
-        warnings.warn(message, UserWarning, stacklevel=3)
-        return replace(self, max_nonzeros=min(D.shape))
+        return replace(self, max_nonzeros=limit_nonzeros(self.max_nonzeros, D))
 
     def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G."""
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         most = len(G) if self.max_nonzeros is None else int(self.max_nonzeros)
         eps = 0.0 if self.eps is None else float(self.eps)
         targets = Targets(most, eps, bool(self.look_ahead))
@@ -99,25 +96,18 @@ class JointOMP(Coder):
         return solve
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """Zero for each row of codes."""
+        """Return zero for each row of codes."""
         return np.zeros(codes.shape[0])
 
-    def error_bound(self) -> Any:
-        """The bound on a group's mean error, where no number of atoms stands before it."""
+    def error_bound(self) -> float | None:
+        """Return the bound on a group's mean error; None if max_nonzeros may prevent it."""
         return self.eps if self.max_nonzeros is None else None
 
 
-def all_together(chunk: Chunk) -> Array:
-    """The groups of a chunk; all of its signals are one where nothing is said."""
-    if chunk.groups is not None:
-        return chunk.groups
-    return np.array([0, len(chunk.Q)], np.int64)
-
-
 def _solve_groups(dictionary: Dictionary, targets: Targets, chunk: Chunk) -> Codes:
-    """Run the kernel over all groups."""
+    """Run the kernel on all groups."""
     check_squares(chunk)
-    groups = all_together(chunk)
+    groups = all_if_none(chunk.groups, len(chunk.Q))
     n, width = chunk.Q.shape
     dtype, largest = chunk.Q.dtype, int(np.diff(groups).max(initial=0))
     signals = SignalGroups(chunk.Q, chunk.norms, groups)

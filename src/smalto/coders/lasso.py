@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.codes import Codes
 from smalto.coders.dense_nonnegative import inverse, solve_dense
-from smalto.coders.growing import GrowingCodes
+from smalto.coders.kernel_output import GrowingCodes, warn_if_stuck
 from smalto.coders.lasso_paths import lam_for_nonzeros
 from smalto.coders.masked_gram import (
+    float32_copy,
     from_own_units,
     in_own_units,
     lazy_gram,
     start_in_own_units,
     with_weights,
 )
-from smalto.kernels import aligned
+from smalto.coders.parameters import as_weights, check_count, check_finite_number
 from smalto.kernels.coding.arguments import SparseRows, Tally
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.lasso import Penalty, lasso_rows, make_search
@@ -31,65 +34,61 @@ _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 @dataclass(frozen=True)
 class Lasso(Coder):
-    """``min_α ½‖x − αD‖² + lam Σ w_j|α_j| + ridge/2 ‖α‖²`` (Eq. 2; w = 1 unless said).
+    """``min_α ½‖x − αD‖² + lam Σ w_j|α_j| + ridge/2 ‖α‖²`` (Eq. 2; w = 1 by default).
 
-    Solved exactly, to rounding, by an active-set method on the Gram matrix. Where atoms are so
-    alike that rounding makes this matrix singular (overlapping bumps, say) and lam is small, it
-    ends near the optimum and warns; a small ``ridge`` helps, and so does float64.
+    Solved exactly, up to rounding, by an active-set method on the Gram matrix. If lam is small and
+    atoms are so similar that this matrix is numerically singular, the solver ends near the optimum
+    and warns; a small ``ridge`` or float64 avoids this.
 
     Parameters
     ----------
     lam : float, optional
         The paper's λ, never rescaled. By default 1.2/√m times the root mean square norm of
-        the signals, which is the paper's choice for signals of norm 1.
+        the signals: the paper's choice for signals of norm 1.
     ridge : float, default 0
-        Weight of the squared norm of the code; above zero this is the elastic net.
+        Weight of the squared norm of the code; the elastic net if above zero.
     positive : bool, default False
-        Demand α ≥ 0.
+        Require α ≥ 0.
     mean_nonzeros : float, optional
-        Instead of ``lam``: choose it so that codes have about this many nonzeros on average.
-        It is found exactly on a sample, from the whole regularisation path of each signal;
-        while a dictionary is being learned it is found again at steps 1, 2, 4, 8, ...
+        Instead of ``lam``: choose it such that codes have about this many nonzeros on average.
+        It is computed exactly for a sample, from the full regularization path of each signal.
+        While a dictionary is being learned, it is updated at steps 1, 2, 4, 8, ...
     penalty_weights : array (k,), optional
-        The share w_j > 0 of each coefficient in the penalty, one per atom; infinity bars an
-        atom. (``encode`` takes weights for each signal too.)
+        Weights w_j > 0 of the coefficients in the penalty; infinity excludes an atom.
+        (``encode`` also takes weights for each signal.)
     """
 
     lam: float | None = None
     ridge: float = 0.0
     positive: bool = False
     mean_nonzeros: float | None = None
-    penalty_weights: Any = None
+    penalty_weights: npt.ArrayLike | None = None
 
     own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.lam is not None:
-            check_number("lam", self.lam, low=0)
-            if not np.isfinite(self.lam):
-                message = f"lam must be finite, got {self.lam}"
-                raise ValueError(message)
-        check_number("ridge", self.ridge, low=0)
+            check_finite_number("lam", self.lam)
+        check_finite_number("ridge", self.ridge)
         if self.mean_nonzeros is not None:
             check_number("mean_nonzeros", self.mean_nonzeros, low=0, strict=True)
         if self.penalty_weights is not None:
-            object.__setattr__(self, "penalty_weights", as_weights(self.penalty_weights))
+            weights = as_weights("penalty_weights", self.penalty_weights)
+            object.__setattr__(self, "penalty_weights", weights)
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Lasso:
-        """This problem with ``lam`` decided from sample rows X (and D, where it matters)."""
+        """Return this problem with ``lam`` chosen from sample rows X (and D for mean_nonzeros)."""
         lam: float | None
-        if self.penalty_weights is not None:
-            if len(self.penalty_weights) != len(D):
-                message = f"penalty_weights has {len(self.penalty_weights)} numbers, there are {len(D)} atoms"
-                raise ValueError(message)
+        if isinstance(self.penalty_weights, tuple):
+            check_count("penalty_weights", self.penalty_weights, len(D))
             D = D / np.asarray(self.penalty_weights, D.dtype)[:, None]
         if self.mean_nonzeros is not None:
             lam = lam_for_nonzeros(X, D, self.mean_nonzeros, self.ridge, self.positive, n_threads)
             if lam is None:
-                if self.lam is not None:  # nothing to be learned from these rows
+                if self.lam is not None:  # these rows say nothing: keep the earlier lam
                     return self
                 message = (
-                    "mean_nonzeros cannot be calibrated: no signal is correlated with any atom"
+                    "mean_nonzeros cannot determine lam: no signal is correlated with any atom"
                 )
                 raise ValueError(message)
         elif self.lam is None:
@@ -100,20 +99,20 @@ class Lasso(Coder):
 
     @property
     def takes(self) -> frozenset[str]:  # type: ignore[override]
-        """All but groups; a λ is calibrated only for whole signals without weights."""
+        """All but groups; with mean_nonzeros, neither missing entries nor penalty weights."""
         everything = frozenset({"mask", "penalty_weights", "start"})
         return everything if self.mean_nonzeros is None else frozenset({"start"})
 
     def refusal(self, name: str) -> str:
-        """Say why ``name`` cannot be given."""
+        """Return the error message for ``name``, which is not in `takes`."""
         if self.mean_nonzeros is not None and name != "groups":
-            what = "entries are missing" if name == "mask" else "there are penalty_weights"
-            return f"Lasso(mean_nonzeros=) cannot be calibrated where {what}: give lam"
+            what = "missing entries" if name == "mask" else "penalty_weights"
+            return f"Lasso(mean_nonzeros=) cannot determine lam with {what}: give lam"
         return super().refusal(name)
 
     @property
     def undecided(self) -> bool:
-        """Whether ``lam`` is to be chosen."""
+        """Whether ``lam`` is to be chosen, or updated."""
         return self.lam is None or self.mean_nonzeros is not None
 
     def describe(self) -> dict[str, float | None]:
@@ -125,7 +124,7 @@ class Lasso(Coder):
         return replace(self, lam=self._known_lam * factor)
 
     def advice_on_zeros(self, X: Rows, D: Array) -> str | None:
-        """Name a ``lam`` that is small enough, where this one is not."""
+        """Suggest a smaller ``lam`` if this one is too large; None otherwise."""
         if not self.lam:
             return None
         Q = X @ D.T
@@ -145,34 +144,33 @@ class Lasso(Coder):
         return float(self.lam)
 
     def fixed(self) -> Lasso:
-        """This problem with its ``lam`` for good: ``mean_nonzeros`` is not aimed at again."""
+        """Return this problem with a fixed ``lam``, without ``mean_nonzeros``."""
         return replace(self, mean_nonzeros=None)
 
     def matching(self, other: Coder) -> Coder:
-        """This problem with an undecided ``lam`` taken from the other one."""
+        """Return this problem with an undecided ``lam`` taken from ``other``."""
         if isinstance(other, Lasso) and (self.lam is None or self.mean_nonzeros is not None):
             return replace(self, lam=other.lam)
         return self
 
     def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G ."""
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         lam = self._known_lam
         width = len(G)
         if self.ridge:
             G = G.copy()
             G[np.diag_indices(width)] += G.dtype.type(self.ridge)
-        weights = None if self.penalty_weights is None else np.ones((1, width))
+        weights = self._all_weights(None)
         if weights is not None:
-            weights[0, : len(self.penalty_weights)] = self.penalty_weights
+            weights = np.pad(weights, ((0, 0), (0, width - weights.shape[1])), constant_values=1.0)
         exact = G.reshape(-1)
-        # For float64 the search runs on a float32 copy, then the end is made exact.
-        fast = exact if G.dtype == np.float32 else aligned.copy(exact, np.float32)
+        fast = float32_copy(exact)
         ridge, positive = float(self.ridge), bool(self.positive)
 
         H = inverse(G) if lam == 0.0 and positive else None
 
         def solve(chunk: Chunk) -> Codes:
-            if H is not None and chunk.own is None:  # weights make no difference to lam = 0
+            if H is not None and chunk.own is None:  # with lam = 0 weights do not matter
                 return solve_dense(G, H, chunk, active_set)
             if weights is not None:
                 chunk = with_weights(chunk, weights)
@@ -185,7 +183,7 @@ class Lasso(Coder):
         return solve
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
+        """Return ``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
         return self._penalty(sparse.csr_array(codes), None)
 
     def _penalty(self, codes: Any, weights: Array | None) -> Array:
@@ -194,23 +192,23 @@ class Lasso(Coder):
         if weights is None:
             elastic_net_of_rows(codes.indptr, codes.data, lam, float(self.ridge), out)
             return out
-        # An infinite weight has the coefficient 0, and 0 is what it costs.
+        # The coefficient of an infinite weight is 0, and its penalty is 0.
         finite = np.where(np.isfinite(weights), weights, 0.0)
         sizes = np.asarray(abs(codes).multiply(finite).sum(axis=1)).ravel()
         elastic_net_of_rows(codes.indptr, codes.data, 0.0, float(self.ridge), out)
         return np.asarray(lam * sizes + out)
 
     def _all_weights(self, weights: Array | None) -> Array | None:
-        """The weights of this problem times those of single signals."""
+        """Return the weights of this problem (1, k) times those of signals (n or 1, k)."""
         if self.penalty_weights is None:
             return weights
-        own = np.asarray(self.penalty_weights)[None, :]
+        own = np.asarray(self.penalty_weights, np.float64)[None, :]
         return own if weights is None else own * weights
 
     def gap(self, left: Residuals) -> Array:
-        """The duality gap of each row: scaled residuals are feasible for the dual problem.
+        """Return the duality gap of each row; its scaled residual is the dual point.
 
-        With a ridge that is the problem over the atoms (D, √ridge I) and the signals (x, 0).
+        A ridge is equivalent to the atoms (D, √ridge I) and the signals (x, 0).
         """
         lam = self.lam or 0.0
         ridge, codes = float(self.ridge), left.codes
@@ -227,22 +225,8 @@ class Lasso(Coder):
         return np.asarray(np.maximum(primal - dual, 0.0))
 
 
-def as_weights(weights: Any) -> tuple[float, ...]:
-    """Weights above zero as a tuple (which compares and hashes)."""
-    values = np.asarray(weights)
-    if values.ndim != 1 or values.dtype.kind not in "fiu":
-        message = f"penalty_weights must be numbers, one per atom, got {weights!r}"
-        raise TypeError(message)
-    bad = np.flatnonzero(~(values > 0))
-    if bad.size:
-        place = int(bad[0])
-        message = f"penalty_weights must be > 0, got {values[place]} for atom {place}"
-        raise ValueError(message)
-    return tuple(float(value) for value in values)
-
-
 def default_lam(X: Rows) -> float:
-    """1.2/√m times the root mean square norm of the rows: the paper's choice, with units."""
+    """Return 1.2/√m times the root mean square norm of the rows, the paper's choice, scaled."""
     data = np.asarray(X.data if sparse.issparse(X) else X)
     mean_square = float(np.mean(np.square(data, dtype=np.float64))) if data.size else 0.0
     if sparse.issparse(X):
@@ -251,19 +235,10 @@ def default_lam(X: Rows) -> float:
     return 1.2 * float(np.sqrt(mean_square))
 
 
-def warn_short(count: int, rows: int) -> None:
-    """Say that rounding has kept some signals from their optimum."""
-    message = (
-        f"{count} of {rows} signals end near, not at, the optimum of the lasso: some atoms are too "
-        f"alike for its Gram matrix. A small ridge helps, or float64, or a larger lam"
-    )
-    warnings.warn(message, RuntimeWarning, stacklevel=2)
-
-
 def _solve_rows(
     exact: Array, fast: Array, chunk: Chunk, lam: float, ridge: float, positive: bool
 ) -> Codes:
-    """Run the kernel over all rows."""
+    """Run the kernel on all rows."""
     gram = lazy_gram(chunk.own, exact, fast, ridge)
     Q = in_own_units(chunk.own, chunk.Q)
     start = start_in_own_units(chunk.own, chunk.start) or _NO_START
@@ -278,6 +253,5 @@ def _solve_rows(
         return int(lasso_rows(gram, Q, row, penalty, first, search, out.rows, tally))
 
     codes = out.fill(run)
-    if tally.stuck[0]:
-        warn_short(int(tally.stuck[0]), n)
+    warn_if_stuck(tally, f"{n} signals", "Use a small ridge, float64 or a larger lam")
     return from_own_units(chunk.own, codes)

@@ -1,4 +1,4 @@
-"""The exact regularisation path of a signal, and what can be read off it."""
+"""Exact regularization paths of the lasso, and the choice of lam for a number of nonzeros."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from smalto.checks import Array, Rows, as_dictionary, check_finite, check_number
-from smalto.coders.base import PADDING
+from smalto.checks import Array, Matrix, Rows, as_dictionary, check_finite, check_number
+from smalto.coders.chunks import padded_width
 from smalto.kernels.coding.active_set import make_active_set
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.lars import (
@@ -22,17 +23,17 @@ from smalto.kernels.coding.lars import (
 )
 from smalto.threads import run_tasks
 
-CALIBRATION_ROWS = 512  # signals whose paths decide lam for a wanted number of nonzeros
+CALIBRATION_ROWS = 512  # signals whose paths determine lam for a number of nonzeros
 
 
 @dataclass(frozen=True)
 class Path:
-    """The solutions of a lasso for every lam: piecewise linear between its kinks.
+    """The solutions of a lasso for every lam, piecewise linear between kinks.
 
     Attributes
     ----------
     lams : array (p,)
-        The values of lam at the kinks, decreasing; above the first the code is zero.
+        The values of lam at the kinks, decreasing; above the first, the code is zero.
     codes : csr_array (p, k)
         The code at each kink.
     """
@@ -41,11 +42,11 @@ class Path:
     codes: Any
 
     def at(self, lam: float) -> Array:
-        """The code (k,) at ``lam``, exact between kinks; lam must not lie below the path's end."""
+        """Return the code (k,) at ``lam``; raise ValueError if the path ends above it."""
         lam = check_number("lam", lam, low=0)
         last = float(self.lams[-1])
         if lam < last:
-            message = f"the path ends at lam={last:.3g}, so there is nothing at lam={lam:.3g}"
+            message = f"the path ends at lam={last:.3g}, got lam={lam:.3g}: give lasso_path a smaller lam_end"
             raise ValueError(message)
         after = int(np.searchsorted(-self.lams, -lam))  # the first kink with lams <= lam
         code = self.codes[[after]].toarray()[0]
@@ -57,17 +58,17 @@ class Path:
 
     @property
     def nonzeros(self) -> Array:
-        """How many nonzeros the code has at each kink."""
+        """Number of nonzeros of the code at each kink."""
         return np.diff(self.codes.indptr)
 
 
 def lasso_path(
-    x: Any, D: Any, *, ridge: float = 0.0, positive: bool = False, lam_end: float = 0.0
+    x: npt.ArrayLike, D: Matrix, *, ridge: float = 0.0, positive: bool = False, lam_end: float = 0.0
 ) -> Path:
-    """All solutions of ``min_α ½‖x − αD‖² + lam ‖α‖₁ + ridge/2 ‖α‖²``, for every lam.
+    """Return the solutions of ``min_α ½‖x − αD‖² + lam ‖α‖₁ + ridge/2 ‖α‖²`` for every lam.
 
-    The LARS-Lasso homotopy (Section 3.2 of the paper) with a Cholesky factor: exact kinks,
-    atoms that join and leave, in float64.
+    The LARS-Lasso homotopy (Section 3.2 of the paper) with a Cholesky factor, in float64. Atoms
+    enter and leave at exact kinks.
 
     Parameters
     ----------
@@ -78,9 +79,14 @@ def lasso_path(
     ridge : float, default 0
         Weight of the squared norm of the code (elastic net).
     positive : bool, default False
-        Demand α ≥ 0.
+        Require α ≥ 0.
     lam_end : float, default 0
-        Where to stop.
+        The smallest lam.
+
+    Returns
+    -------
+    Path
+        The kinks of the path and the codes there.
 
     Examples
     --------
@@ -110,7 +116,7 @@ def lasso_path(
         codes = sparse.csr_array((values, indices, indptr), shape=(len(lams), k))
         if _is_path(lams, codes.toarray(), G.reshape(width, width)[:k, :k], q[:k], scale, positive):
             break
-        # Atoms that reach the bound at once can lead astray; shaken a little, they do not.
+        # Atoms that enter at the same lam can mislead the homotopy: perturb q slightly.
         noise = np.random.default_rng(attempt).standard_normal(k)
         shaken = q.copy()
         shaken[:k] += 10.0 ** (attempt - 11) * scale * noise * (q[:k] != 0)
@@ -119,7 +125,7 @@ def lasso_path(
 
 
 def _is_path(lams: Array, codes: Array, G: Array, q: Array, scale: float, positive: bool) -> bool:
-    """Whether the optimality conditions hold at every kink."""
+    """Return whether the optimality conditions hold at every kink."""
     c = q - codes @ G
     bound = lams[:, None]
     off = (c if positive else np.abs(c)) - bound
@@ -131,11 +137,11 @@ def _is_path(lams: Array, codes: Array, G: Array, q: Array, scale: float, positi
 def lam_for_nonzeros(
     X: Rows, D: Array, nonzeros: float, ridge: float, positive: bool, n_threads: int
 ) -> float | None:
-    """The lam at which codes of X over D have ``nonzeros`` nonzeros on average.
+    """Return the lam at which codes of X over D have ``nonzeros`` nonzeros on average.
 
-    The number of nonzeros of a signal is a step function of lam, known from its path; this
-    is where the mean over (a sample of) the rows first reaches the wanted number, in the
-    middle between two steps. None if no row is correlated with any atom.
+    The number of nonzeros of a signal is a step function of lam, known from its path. The result
+    is the middle of the first step at which the mean over (a sample of) the rows reaches
+    ``nonzeros``; None if no row is correlated with any atom.
     """
     k, m = D.shape
     if nonzeros > min(m, k):
@@ -146,15 +152,15 @@ def lam_for_nonzeros(
     G, width = _padded_gram(np.asarray(D, np.float64), ridge)
     Q = np.zeros((len(rows), width))
     Q[:, :k] = np.asarray(sample, np.float64) @ np.asarray(D, np.float64).T
-    limit = int(min(k, np.ceil(4 * nonzeros) + 8))  # no path is needed further than this
+    limit = int(min(k, np.ceil(4 * nonzeros) + 8))  # paths are followed up to this many nonzeros
     events: list[Any] = [None] * len(rows)
 
     def task(i: int) -> None:
         try:
             lams, indptr, _, _ = _follow(G, Q[i], k, 0.0, positive, limit)
-        except ArithmeticError:  # one signal's path that gets lost does not end the rest
+        except ArithmeticError:  # leave out a signal whose path cannot be followed
             return
-        # Just below kink i the code has as many nonzeros as the next kink is reached with.
+        # Just below a kink, the code has as many nonzeros as on arrival at the next kink.
         counts = np.diff(indptr)
         events[i] = (lams[:-1], np.maximum(counts[1:], counts[:-1]))
 
@@ -176,7 +182,7 @@ def lam_for_nonzeros(
 
 def _padded_gram(D: Array, ridge: float) -> tuple[Array, int]:
     k = len(D)
-    width = -(-k // PADDING) * PADDING
+    width = padded_width(k)
     G = np.zeros((width, width))
     G[:k, :k] = D @ D.T
     G[np.arange(k), np.arange(k)] += ridge
@@ -186,7 +192,7 @@ def _padded_gram(D: Array, ridge: float) -> tuple[Array, int]:
 def _follow(
     G: Array, q: Array, k: int, lam_end: float, positive: bool, max_nonzeros: int
 ) -> tuple[Array, Array, Array, Array]:
-    """Run the kernel, again with more room whenever it asks for it."""
+    """Run the kernel; repeat with more room as long as it runs out of it."""
     width = len(q)
     room, steps = min(64, k), 256
     problem = PathProblem(G, q, 0, k, positive, ROUNDING_64)
@@ -201,6 +207,6 @@ def _follow(
             end = out.indptr[count]
             return kinks[:count], out.indptr[: count + 1], out.indices[:end], out.values[:end]
         if why == MANY_STEPS:
-            message = f"the path did not end within {count} kinks: are atoms nearly dependent?"
+            message = f"the path has more than {count} kinks: are atoms nearly linearly dependent?"
             raise ArithmeticError(message)
         room, steps = min(2 * room, k), 2 * steps

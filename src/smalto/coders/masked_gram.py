@@ -1,4 +1,4 @@
-"""Signals whose Gram matrix is their own: entries are missing, or coefficients have weights."""
+"""Gram matrices for kernels: shared, or one per signal if entries are missing or weighted."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
-from smalto.coders.base import Chunk, Codes, OwnGram, Solver, stack
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk, OwnGram
+from smalto.coders.codes import Codes, stack
 from smalto.kernels import aligned
 from smalto.kernels.coding.arguments import Gram
 from smalto.kernels.coding.masked_gram import LazyGram
 
 
 def lazy_gram(own: OwnGram | None, exact: Array, fast: Array, ridge: float = 0.0) -> Gram:
-    """The Gram matrix for kernels: the one that all signals share, or one for each of them.
+    """Return the Gram matrix for kernels: one that all signals share, or one per signal.
 
-    ``exact`` and ``fast`` are the shared one, flat, with the ridge on its diagonal, and its float32
-    copy (the same array where it is float32).
+    ``exact`` is the shared matrix, flat, with the ridge on its diagonal; ``fast`` is its
+    `float32_copy`.
     """
     if own is None:
         return Gram(exact, fast, None)
@@ -41,8 +43,16 @@ def lazy_gram(own: OwnGram | None, exact: Array, fast: Array, ridge: float = 0.0
     return Gram(G, G if fast is exact else aligned.empty(fast.size, fast.dtype), lazy)
 
 
+def float32_copy(exact: Array) -> Array:
+    """Return an aligned float32 copy of a flat Gram matrix, or the matrix itself if float32.
+
+    In float64, kernels search on the copy and then make the solution exact.
+    """
+    return exact if exact.dtype == np.float32 else aligned.copy(exact, np.float32)
+
+
 def with_fast_rows(gram: Gram, fast: Array) -> Gram:
-    """The same, for kernels that fill the float32 copy by itself; ``fast`` is the shared one."""
+    """Return ``gram`` for kernels that fill the float32 copy separately; ``fast`` is shared."""
     lazy = gram.lazy
     if lazy is None or gram.fast is gram.exact:
         return gram._replace(fast_lazy=lazy)
@@ -56,10 +66,10 @@ def with_fast_rows(gram: Gram, fast: Array) -> Gram:
 
 
 def with_weights(chunk: Chunk, weights: Array) -> Chunk:
-    """A chunk with these weights (n or 1, width), on top of those that its signals have."""
+    """Return the chunk with its weights multiplied by ``weights`` (n or 1, width)."""
     n, width = chunk.Q.shape
     own = chunk.own
-    if own is None:  # nothing is missing, so that features are never looked at
+    if own is None:  # nothing is missing, so features are never read
         own = OwnGram(np.empty((0, width), chunk.Q.dtype), None, None)
     if own.weights is not None:
         weights = weights * own.weights
@@ -67,14 +77,14 @@ def with_weights(chunk: Chunk, weights: Array) -> Chunk:
 
 
 def in_own_units(own: OwnGram | None, Q: Array) -> Array:
-    """Correlations with the atoms d_j / w_j."""
+    """Return the correlations with the atoms d_j / w_j, given those with the atoms d_j."""
     if own is None or own.weights is None:
         return Q
     return np.ascontiguousarray(Q / own.weights, Q.dtype)
 
 
 def from_own_units(own: OwnGram | None, codes: Codes) -> Codes:
-    """Coefficients of the atoms d_j from those of the atoms d_j / w_j."""
+    """Return the coefficients of the atoms d_j, given those of the atoms d_j / w_j."""
     if own is None or own.weights is None:
         return codes
     rows = np.repeat(np.arange(len(codes.indptr) - 1), np.diff(codes.indptr))
@@ -83,14 +93,14 @@ def from_own_units(own: OwnGram | None, codes: Codes) -> Codes:
 
 
 def start_in_own_units(own: OwnGram | None, start: Codes | None) -> Codes | None:
-    """The other way round."""
+    """Return the coefficients of the atoms d_j / w_j, given those of the atoms d_j."""
     if start is None or own is None or own.weights is None:
         return start
     return from_own_units(own._replace(weights=1.0 / own.weights), start)
 
 
 def whole_gram(own: OwnGram, row: int, ridge: float = 0.0) -> Array:
-    """One signal's Gram matrix, all of it, in float64."""
+    """Return the full Gram matrix of one signal, in float64."""
     atoms = own.features.T.astype(np.float64)
     if own.missing is not None:
         atoms = atoms[:, ~own.missing[row]]
@@ -102,8 +112,8 @@ def whole_gram(own: OwnGram, row: int, ridge: float = 0.0) -> Array:
     return np.asarray(G)
 
 
-def one_by_one(coder: Any, dtype: np.dtype[Any]) -> Solver:
-    """The solver of a coder that knows of no own Gram matrices, given each of them whole."""
+def one_by_one(coder: Coder, dtype: np.dtype[Any]) -> Solver:
+    """Return a solver for signals with a Gram matrix each, for a coder without `own_gram`."""
 
     def solve(chunk: Chunk) -> Codes:
         assert chunk.own is not None
@@ -121,5 +131,5 @@ def one_by_one(coder: Any, dtype: np.dtype[Any]) -> Solver:
 
 
 def _weights(own: OwnGram) -> Array:
-    assert own.weights is not None, "a signal's own Gram matrix has a reason"
+    assert own.weights is not None, "OwnGram needs missing entries or weights"
     return own.weights

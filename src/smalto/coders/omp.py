@@ -1,46 +1,43 @@
-"""Greedy coders: orthogonal matching pursuit, and a price for each nonzero."""
+"""Orthogonal matching pursuit."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+import numpy.typing as npt
 
-from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Solver, check_squares
-from smalto.coders.growing import GrowingCodes
-from smalto.coders.masked_gram import lazy_gram, with_fast_rows
-from smalto.coders.per_signal import as_setting, check_length, of_rows
-from smalto.kernels import aligned
-from smalto.kernels.coding.omp import Targets, make_pursuit, omp_rows
-from smalto.kernels.coding.omp_choice import Rules
+from smalto.checks import Array, Rows
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk
+from smalto.coders.codes import Codes
+from smalto.coders.greedy import GreedySolver
+from smalto.coders.parameters import PerSignal, as_per_signal, check_length, limit_nonzeros, of_rows
 
 
 @dataclass(frozen=True)
 class OMP(Coder):
     """``min_α ½‖x − αD‖²  s.t. ‖α‖₀ ≤ max_nonzeros``, or until ``‖x − αD‖² ≤ eps``, greedily.
 
-    Orthogonal matching pursuit: one atom joins at a time, and all coefficients are fitted
-    anew. The problem is NP-hard; this is a heuristic for it (Section 5.1 of the paper), exact
-    for orthogonal atoms. As a cost it counts the fit.
+    Orthogonal matching pursuit: atoms are added one at a time, and all coefficients are refitted.
+    A heuristic for an NP-hard problem (Section 5.1 of the paper), exact for orthogonal atoms. The
+    cost of a code is its fit.
 
     Parameters
     ----------
     max_nonzeros : int or array of int (n,), optional
-        How many nonzeros a code may have; one for all signals, or (for ``encode``) one each.
-        More than there are atoms or features is as good as that many, and is said so.
+        Maximum number of nonzeros of a code; one for all signals, or (with ``encode``) one each.
+        If it exceeds the number of atoms or features, that number is used, with a warning.
     eps : float or array (n,), optional
-        Stop where the squared norm of the residual is at most this. With both limits, the
-        one that is met first stops.
+        Stop when the squared norm of the residual is at most this. If both limits are given,
+        the first one reached counts.
     positive : bool, default False
-        Demand α ≥ 0: coefficients are fitted under that constraint, and atoms may leave.
+        Require α ≥ 0: coefficients are fitted under this constraint, and atoms may be removed.
     look_ahead : bool, default True
-        Which atom joins: the one with which the error, all coefficients fitted anew, is
-        smallest (order-recursive matching pursuit), or the one most correlated with the
-        residual (the textbook's). The first gives smaller errors at no more time.
+        Add the atom that gives the smallest error when all coefficients are refitted
+        (order-recursive matching pursuit). If False, add the atom most correlated with the
+        residual, as in textbooks; the errors are larger, the time is not shorter.
 
     Examples
     --------
@@ -51,8 +48,8 @@ class OMP(Coder):
     array([[3., 0., 2.]])
     """
 
-    max_nonzeros: Any = None
-    eps: Any = None
+    max_nonzeros: int | npt.ArrayLike | None = None
+    eps: float | npt.ArrayLike | None = None
     positive: bool = False
     look_ahead: bool = True
 
@@ -63,34 +60,28 @@ class OMP(Coder):
             message = "OMP needs a limit: give max_nonzeros, eps or both"
             raise ValueError(message)
         if self.max_nonzeros is not None:
-            nonzeros = as_setting("max_nonzeros", self.max_nonzeros, low=0, integer=True)
+            nonzeros = as_per_signal("max_nonzeros", self.max_nonzeros, integer=True)
             object.__setattr__(self, "max_nonzeros", nonzeros)
         if self.eps is not None:
-            object.__setattr__(self, "eps", as_setting("eps", self.eps, low=0))
+            object.__setattr__(self, "eps", as_per_signal("eps", self.eps))
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> OMP:
-        """This problem with no more nonzeros than there are atoms or features."""
+        """Return this problem with max_nonzeros limited to the number of atoms or features."""
         check_length("max_nonzeros", self.max_nonzeros, X)
         check_length("eps", self.eps, X)
         if self.max_nonzeros is None:
             return self
-        most, asked = min(D.shape), int(np.max(self.max_nonzeros, initial=0))
+        asked = int(np.max(self.max_nonzeros, initial=0))
+        most = limit_nonzeros(asked, D)
         if asked <= most:
             return self
-        message = (
-            f"max_nonzeros={asked} is more than the {D.shape[0]} atoms of {D.shape[1]} features "
-            f"allow: {most} is used"
-        )
-        warnings.warn(message, UserWarning, stacklevel=3)
         if isinstance(self.max_nonzeros, tuple):
-            return replace(
-                self, max_nonzeros=tuple(min(count, most) for count in self.max_nonzeros)
-            )
+            return replace(self, max_nonzeros=np.minimum(self.max_nonzeros, most))
         return replace(self, max_nonzeros=most)
 
     def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G."""
-        greedy = _Greedy(G, bool(self.positive), bool(self.look_ahead))
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
+        greedy = GreedySolver(G, bool(self.positive), bool(self.look_ahead))
 
         def solve(chunk: Chunk) -> Codes:
             n, numbers = len(chunk.Q), chunk.numbers
@@ -103,97 +94,9 @@ class OMP(Coder):
         return solve
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """Zero for each row of codes."""
+        """Return zero for each row of codes."""
         return np.zeros(codes.shape[0])
 
-    def error_bound(self) -> Any:
-        """The bound on the error, where no number of nonzeros stands before it."""
+    def error_bound(self) -> PerSignal | None:
+        """Return the bound on the error; None if max_nonzeros may prevent it from being met."""
         return self.eps if self.max_nonzeros is None else None
-
-
-@dataclass(frozen=True)
-class L0(Coder):
-    """``min_α ½‖x − αD‖² + lam ‖α‖₀``, greedily.
-
-    Atoms join one at a time, the one that lowers the error the most with all coefficients
-    fitted anew, as long as one is worth its price: at the end no single further atom lowers
-    the cost. A heuristic for an NP-hard problem, exact for orthogonal atoms.
-
-    Parameters
-    ----------
-    lam : float
-        The price of a nonzero.
-    positive : bool, default False
-        Demand α ≥ 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from smalto import encode
-    >>> from smalto.coders import L0
-    >>> encode(np.array([[3.0, -1.0, 2.0]]), np.eye(3), L0(lam=1.0)).toarray()
-    array([[3., 0., 2.]])
-    """
-
-    lam: float
-    positive: bool = False
-
-    own_gram: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_number("lam", self.lam, low=0)
-        if not np.isfinite(self.lam):
-            message = f"lam must be finite, got {self.lam}"
-            raise ValueError(message)
-
-    def describe(self) -> dict[str, float | None]:
-        """Return ``lam``."""
-        return {"lam": self.lam}
-
-    def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G."""
-        greedy = _Greedy(G, bool(self.positive), True)
-        lam = float(self.lam)
-
-        def solve(chunk: Chunk) -> Codes:
-            n = len(chunk.Q)
-            limits = np.full(n, len(G), np.int64)
-            return greedy.solve(chunk, limits, np.zeros(n), 2.0 * lam)
-
-        return solve
-
-    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """``lam ‖α‖₀`` of each row of codes."""
-        codes = sparse.csr_array(codes)
-        counts = np.bincount(
-            np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr)),
-            weights=codes.data != 0, minlength=codes.shape[0],
-        )  # fmt: skip
-        return np.asarray(float(self.lam) * counts)
-
-
-class _Greedy:
-    """The kernel over a dictionary with Gram matrix G."""
-
-    def __init__(self, G: Array, positive: bool, look_ahead: bool) -> None:
-        self.G = G.reshape(-1)
-        self.fast = self.G if G.dtype == np.float32 else aligned.copy(self.G, np.float32)
-        self.rules = Rules(positive, look_ahead)
-        self.norms = np.ascontiguousarray(np.diagonal(G))
-
-    def solve(self, chunk: Chunk, limits: Array, eps: Array, gain: float) -> Codes:
-        """Run the kernel over all rows."""
-        check_squares(chunk)
-        gram = with_fast_rows(lazy_gram(chunk.own, self.G, self.fast), self.fast)
-        Q = chunk.Q
-        n, width = Q.shape
-        targets = Targets(chunk.norms, limits, eps, gain)
-        room = min(32, max(min(int(limits.max(initial=0)), width), 1))
-        out = GrowingCodes(n, Q.dtype, room, width, room)
-
-        def run(row: int, room: int) -> int:
-            pursuit = make_pursuit(self.norms, room)
-            rules, rounds = self.rules, chunk.rounds
-            return int(omp_rows(gram, Q, row, targets, rules, pursuit, out.rows, rounds))
-
-        return out.fill(run)

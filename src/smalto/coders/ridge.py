@@ -1,4 +1,4 @@
-"""Ridge regression: dense codes, in closed form."""
+"""Ridge regression: dense codes in closed form."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from smalto.checks import Array, check_number
-from smalto.coders.base import Chunk, Coder, Codes, Residuals, Solver
+from smalto.checks import Array
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.codes import Codes
+from smalto.coders.parameters import check_finite_number
 from smalto.kernels.coding.fit import elastic_net_of_rows
 
 
@@ -17,8 +20,8 @@ from smalto.kernels.coding.fit import elastic_net_of_rows
 class Ridge(Coder):
     """``min_α ½‖x − αD‖² + lam/2 ‖α‖²``: dense codes ``α = x Dᵀ (D Dᵀ + lam I)⁻¹``.
 
-    One Cholesky factorisation per dictionary, in float64. Codes are CSR arrays in which
-    every entry is stored (those of zero atoms aside).
+    One Cholesky factorization per dictionary, in float64. Codes are CSR arrays in which all
+    entries are stored, except those of zero atoms.
 
     Parameters
     ----------
@@ -37,18 +40,15 @@ class Ridge(Coder):
     lam: float
 
     def __post_init__(self) -> None:
-        check_number("lam", self.lam, low=0, strict=True)
-        if not np.isfinite(self.lam):
-            message = f"lam must be finite, got {self.lam}"
-            raise ValueError(message)
+        check_finite_number("lam", self.lam, strict=True)
 
     def describe(self) -> dict[str, float | None]:
         """Return ``lam``."""
         return {"lam": self.lam}
 
     def solver(self, G: Array) -> Solver:
-        """How to code over a dictionary with Gram matrix G."""
-        used = np.flatnonzero(np.diagonal(G) > 0).astype(np.int32)  # padding and zero atoms: 0
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
+        used = np.flatnonzero(np.diagonal(G) > 0).astype(np.int32)  # no padding, no zero atoms
         shifted = G[np.ix_(used, used)].astype(np.float64)
         shifted[np.diag_indices(len(used))] += float(self.lam)
         factor = _factor(shifted, float(self.lam))
@@ -60,29 +60,28 @@ class Ridge(Coder):
             if codes.size:
                 codes = linalg.cho_solve(factor, Q[:, used].T.astype(np.float64)).T
             return Codes(
-                np.arange(0, n * count + 1, max(count, 1), dtype=np.int64)
-                if count else np.zeros(n + 1, np.int64),
+                count * np.arange(n + 1, dtype=np.int64),
                 np.tile(used, n),
                 np.ascontiguousarray(codes, dtype=Q.dtype).reshape(-1),
-            )  # fmt: skip
+            )
 
         return solve
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
-        """``lam/2 ‖α‖²`` of each row of codes."""
+        """Return ``lam/2 ‖α‖²`` of each row of codes."""
         codes = sparse.csr_array(codes)
         out = np.empty(codes.shape[0])
         elastic_net_of_rows(codes.indptr, codes.data, 0.0, float(self.lam), out)
         return out
 
     def gap(self, left: Residuals) -> Array:
-        """A bound on each row's excess, ``‖gradient‖²/(2 lam)``: the problem is lam-convex."""
+        """Return ``‖gradient‖²/(2 lam)`` of each row: the problem is lam-strongly convex."""
         gradient = float(self.lam) * left.codes.toarray() - left.C
         return np.asarray((gradient * gradient).sum(axis=1) / (2.0 * float(self.lam)))
 
 
 def _factor(shifted: Array, lam: float) -> Any:
-    """Cholesky factor of ``G + lam I``; rounding in G may ask for a little more than lam."""
+    """Return the Cholesky factor of ``G + lam I``; add to the diagonal if rounding requires it."""
     if not len(shifted):
         return None
     diagonal = np.diag_indices(len(shifted))

@@ -1,4 +1,4 @@
-"""Signals as they come in: rows, and which of their entries are missing."""
+"""Checked input of coding: signals, missing entries, penalty weights and groups."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Missing = Literal["nan"] | None
 
 @dataclass(frozen=True)
 class Signals:
-    """Rows to be coded; missing entries of X are zero."""
+    """Signals to be coded, one per row of X; missing entries of X are zero."""
 
     X: Rows
     missing: Array | None = None  # (n, m) bool
     penalty_weights: Array | None = None  # (n or 1, k), above zero
-    groups: Array | None = None  # rows groups[g] to groups[g + 1] belong together (int64)
+    groups: Array | None = None  # rows groups[g] to groups[g + 1] are a group (int64)
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
     def part(self, rows: slice) -> Signals:
-        """Some of the rows (of whole groups: these must not be cut)."""
+        """Return the signals of consecutive rows, which must not split groups."""
         groups = self.groups
         if groups is not None:
             first, last = np.searchsorted(groups, (rows.start, rows.stop))
@@ -41,10 +41,10 @@ class Signals:
 
 
 def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> Signals:
-    """Check what a user gives: numbers, with holes only where they were announced.
+    """Return checked signals; raise if X has NaN or infinity outside the missing entries.
 
-    A mask is True where an entry is missing, as in NumPy's masked arrays and in scikit-image;
-    what stands there is not looked at. With ``missing="nan"`` NaN means missing, too.
+    The mask is True where an entry is missing, as in NumPy's masked arrays and in scikit-image;
+    the value there is ignored. With ``missing="nan"``, NaN also means missing.
     """
     check_missing(missing)
     if isinstance(X, np.ma.MaskedArray):
@@ -64,7 +64,7 @@ def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> 
 
 
 def check_missing(missing: Any) -> None:
-    """Refuse what is neither None nor "nan"."""
+    """Raise ValueError unless ``missing`` is None or "nan"."""
     if missing is not None and not (isinstance(missing, str) and missing == "nan"):
         what = repr(missing) if np.ndim(missing) == 0 else "an array: a mask is given as mask="
         message = f'missing must be None (NaN is an error) or "nan", got {what}'
@@ -72,7 +72,7 @@ def check_missing(missing: Any) -> None:
 
 
 def as_mask(mask: Any, X: Rows) -> Array:
-    """A mask as booleans (n, m), True where an entry is missing."""
+    """Return the mask as booleans (n, m); raise unless it has the shape of dense signals."""
     if sparse.issparse(X):
         message = "a mask needs dense signals: the zeros of a sparse array are known entries"
         raise TypeError(message)
@@ -89,14 +89,14 @@ def as_mask(mask: Any, X: Rows) -> Array:
 
 
 def clean_bools(mask: Array) -> Array:
-    """Booleans that are 0 or 1 inside: Pillow makes some that are 255."""
+    """Return booleans stored as 0 or 1; Pillow makes some that are stored as 255."""
     return np.asarray(np.ascontiguousarray(mask).view(np.uint8) != 0)
 
 
 def as_groups(groups: Any, n: int) -> tuple[Array, Array | None]:
-    """Pointers of consecutive groups, and the order that makes them so (None: they are).
+    """Return pointers to consecutive groups, and the order of rows for them (None: as given).
 
-    ``groups`` has one label per row; rows with the same label belong together.
+    ``groups`` has one label per row; rows with the same label form a group.
     """
     labels = np.asarray(groups)
     if labels.shape != (n,):
@@ -113,7 +113,7 @@ def as_groups(groups: Any, n: int) -> tuple[Array, Array | None]:
 
 
 def blocks(n: int, at_once: int, groups: Array | None = None) -> list[slice]:
-    """All rows in order, about so many at once; groups are not cut."""
+    """Return slices of about ``at_once`` consecutive rows that cover all rows; groups stay whole."""
     cuts = list(range(0, n, at_once))
     if groups is not None:
         cuts = sorted({int(groups[np.searchsorted(groups, cut)]) for cut in cuts})
@@ -121,9 +121,9 @@ def blocks(n: int, at_once: int, groups: Array | None = None) -> list[slice]:
 
 
 def in_groups(signals: Signals, groups: Any, coder: Coder) -> tuple[Signals, Array | None]:
-    """Return the signals with the rows of a group side by side, and the order that did it.
+    """Return the signals ordered by group, and the order of their rows (None: as given).
 
-    Without ``groups`` a coder that takes them codes all rows together.
+    Without ``groups``, a coder that takes groups codes all rows together.
     """
     if "groups" not in coder.takes:
         return signals, None
@@ -134,7 +134,7 @@ def in_groups(signals: Signals, groups: Any, coder: Coder) -> tuple[Signals, Arr
 
 
 def with_penalty_weights(signals: Signals, weights: Any, n_atoms: int) -> Signals:
-    """Return the signals with checked weights of the coefficients in the penalty."""
+    """Return the signals with checked penalty weights (k,) or (n, k)."""
     if weights is None:
         return signals
     values = np.asarray(weights)

@@ -13,7 +13,8 @@ import dask
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Codes
+from smalto.coders.base import Coder
+from smalto.coders.codes import Codes
 from smalto.coders.coding import ROWS_AT_ONCE, Prepared, prepare, warn_of_zeros
 from smalto.coders.signals import Signals
 from smalto.distributed.blocks import ClusterSource, gather

@@ -9,7 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 from smalto.checks import Array
-from smalto.coders.base import PADDING, Chunk, Coder
+from smalto.coders.base import Coder
+from smalto.coders.chunks import PADDING, Chunk
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.density import DensitySearch
 from smalto.learning.batches.base import is_power_of_two

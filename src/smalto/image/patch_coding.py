@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from smalto.checks import Array
-from smalto.coders.base import Coder, Codes
+from smalto.coders.base import Coder
+from smalto.coders.codes import Codes
 from smalto.coders.coding import code_rows, prepare
 from smalto.coders.signals import Signals
 from smalto.image.averaging import PatchAverage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smalto.checks import Array
-from smalto.coders.base import Codes
+from smalto.coders.codes import Codes
 from smalto.coders.coding import Prepared, code_rows, count_out_of_reach
 from smalto.learning.batches.samples import Samples, filled
 from smalto.learning.dictionary.feature_sweep import View

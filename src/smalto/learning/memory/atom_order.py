@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from smalto.checks import Array
-from smalto.coders.base import Codes
+from smalto.coders.codes import Codes
 from smalto.learning.memory.state import State
 
 

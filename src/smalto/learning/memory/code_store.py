@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
-from smalto.coders.base import Codes
+from smalto.coders.codes import Codes
 from smalto.kernels.learning.code_table import fetch_rows, merge_atom, put_rows
 
 

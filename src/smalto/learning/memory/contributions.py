@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Codes
+from smalto.coders.codes import Codes
 from smalto.coders.coding import Coded, squared_norms
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.learning.sums import Users, add_to_gram, add_to_products, list_users

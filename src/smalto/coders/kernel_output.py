@@ -1,36 +1,37 @@
-"""Codes that kernels write into arrays of a guessed length, which grow where they are too short."""
+"""Arrays that kernels write codes to, and the warning about signals short of the optimum."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from smalto.checks import Array
-from smalto.coders.base import Codes
-from smalto.kernels.coding.arguments import SparseRows
+from smalto.coders.codes import Codes
+from smalto.kernels.coding.arguments import SparseRows, Tally
 
 
 class GrowingCodes:
-    """Room for the codes of n rows.
+    """Arrays for the codes of n rows, which grow when they are full.
 
-    A kernel writes codes to ``rows`` for as long as another active set of ``room`` atoms fits, and
-    returns the first row that it has not done. Then either the arrays or the active set become
-    larger, and it is called again.
+    A kernel writes codes to ``rows`` as long as there is room for another active set of ``room``
+    atoms, and returns the first row that it has not coded. Then either the arrays or the active
+    set are enlarged, and the kernel is called again.
 
     Parameters
     ----------
     n : int
-        How many rows there are.
+        Number of rows.
     dtype : dtype
         Type of the coefficients.
     room : int
-        How many atoms may be active, to begin with.
+        Initial limit on the size of the active set.
     most : int
-        How many atoms there are: the largest ``room`` that makes sense.
+        Number of atoms, which ``room`` never exceeds.
     per_row : int
-        How many nonzeros a row is expected to have, at most.
+        Nonzeros per row for which memory is allocated at first.
     """
 
     def __init__(self, n: int, dtype: np.dtype[Any], room: int, most: int, per_row: int) -> None:
@@ -41,10 +42,10 @@ class GrowingCodes:
         )
 
     def fill(self, run: Callable[[int, int], int], groups: Array | None = None) -> Codes:
-        """Call ``run(first, room)`` until all rows are done, with more room each time.
+        """Call ``run(first, room)``, with more room each time, until all rows are coded.
 
-        ``run`` codes from the row, or from the group of rows, ``first`` on and returns the first
-        one not done. Group g holds the rows from groups[g] to groups[g + 1].
+        ``run`` starts at row ``first`` (at group ``first`` if there are groups) and returns the
+        first row or group that it has not coded. Group g is the rows groups[g] to groups[g + 1].
         """
         ends = np.arange(len(self.rows.indptr)) if groups is None else groups
         first = run(0, self.room)
@@ -68,3 +69,14 @@ class GrowingCodes:
             self.rows = SparseRows(indptr, indices, values)
         else:
             self.room = min(2 * self.room, self.most)
+
+
+def warn_if_stuck(tally: Tally, total: str, advice: str) -> None:
+    """Warn if rounding kept signals or groups (``total``: "20 signals") from their optimum."""
+    count = int(tally.stuck[0])
+    if count:
+        message = (
+            f"{count} of {total} end near, not at, their optimum: some atoms are too similar "
+            f"for the Gram matrix. {advice}"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -1,0 +1,97 @@
+"""The input of solvers (`Chunk`) and of certificates (`Residuals`)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.coders.codes import Codes
+
+PADDING = 16  # float32 numbers in a SIMD vector
+
+
+def padded_width(n_atoms: int) -> int:
+    """Return the number of atoms, rounded up to a multiple of `PADDING`."""
+    return -(-n_atoms // PADDING) * PADDING
+
+
+class Chunk(NamedTuple):
+    """Signals as a solver sees them."""
+
+    Q: Array  # x Dᵀ (n, width)
+    norms: Array  # ‖x‖² (n,)
+    rounds: Array  # (n,) int32, zeros: the solver writes the number of rounds per signal here
+    numbers: Array | None = None  # row numbers in the X given to `encode`; None in a stream
+    start: Codes | None = None  # codes to start from
+    groups: Array | None = None  # signals groups[g] to groups[g + 1] are a group (int64)
+    own: OwnGram | None = None  # set if each signal has a Gram matrix of its own
+
+    def take(self, rows: Array) -> Chunk:
+        """Return the chunk of these signals, without groups."""
+        own = self.own
+        if own is not None:
+            missing = None if own.missing is None else own.missing[rows]
+            weights = None if own.weights is None else own.weights[rows]
+            own = own._replace(missing=missing, weights=weights)
+        return Chunk(
+            Q=np.ascontiguousarray(self.Q[rows]),
+            norms=self.norms[rows],
+            rounds=np.zeros(len(rows), np.int32),
+            numbers=None if self.numbers is None else self.numbers[rows],
+            start=None if self.start is None else self.start.take(rows),
+            own=own,
+        )
+
+
+def check_squares(chunk: Chunk) -> None:
+    """Raise ValueError if squared norms overflow, for coders that compare squares."""
+    if not np.isfinite(chunk.norms).all():
+        message = f"X has signals whose squared norms overflow {chunk.Q.dtype}: scale them down" + (
+            ", or use float64" if chunk.Q.dtype == np.float32 else ""
+        )
+        raise ValueError(message)
+
+
+def all_if_none(groups: Array | None, n: int) -> Array:
+    """Return the pointers of the groups of n signals; None means that all are one group."""
+    return np.array([0, n], np.int64) if groups is None else groups
+
+
+class OwnGram(NamedTuple):
+    """Missing entries and penalty weights, which give each signal a Gram matrix of its own."""
+
+    features: Array  # Dᵀ (m, width), C-contiguous
+    missing: Array | None  # (n, m) bool
+    weights: Array | None  # (n, width), above zero: penalty weights of the coefficients
+
+
+class Residuals(NamedTuple):
+    """Codes and their residuals in float64, from which duality gaps are computed."""
+
+    codes: Any  # csr_array (n, k)
+    norms: Array  # ‖x‖² (n,)
+    squares: Array  # ‖r‖² (n,) of r = x − αD
+    C: Array  # r Dᵀ (n, k)
+    weights: Array | None = None  # (n, k) or (1, k)
+    groups: Array | None = None
+    numbers: Array | None = None
+
+    def inner(self) -> Array:
+        """Return ``⟨αD, r⟩`` of each row."""
+        return np.asarray(self.codes.multiply(self.C).sum(axis=1)).ravel()
+
+    def lengths(self) -> Array:
+        """Return ``Σ w_j|α_j|`` of each row."""
+        sizes = abs(self.codes)
+        if self.weights is not None:  # the coefficient of an infinite weight is 0
+            sizes = sizes.multiply(np.where(np.isfinite(self.weights), self.weights, 0.0))
+        return np.asarray(sizes.sum(axis=1)).ravel()
+
+    def steepest(self, positive: bool) -> Array:
+        """Return ``max_j |C_j|/w_j`` of each row (``max_j C_j/w_j``, at least 0, if positive)."""
+        C = self.C if positive else np.abs(self.C)
+        if self.weights is not None:
+            C = C / self.weights
+        return np.asarray(C.max(axis=1, initial=0.0))

@@ -1,0 +1,60 @@
+"""Sparse codes as CSR arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array
+
+
+class Codes(NamedTuple):
+    """Sparse codes of several signals, one per row, as the arrays of a CSR matrix."""
+
+    indptr: Array  # int64, one more than rows
+    indices: Array  # int32, increasing within a row
+    values: Array
+
+    def as_csr(self, n_atoms: int) -> Any:
+        """Return these codes as a SciPy array (n, n_atoms) that shares indices and values."""
+        shape = (len(self.indptr) - 1, n_atoms)
+        # SciPy needs both index arrays to have the same type, the smaller one where it suffices.
+        kind = np.int32 if len(self.indices) < 2**31 else np.int64
+        indptr, indices = self.indptr.astype(kind), self.indices.astype(kind, copy=False)
+        codes = sparse.csr_array((self.values, indices, indptr), shape=shape)
+        codes.has_canonical_format = True
+        return codes
+
+    def take(self, rows: Array) -> Codes:
+        """Return the codes of these rows, in this order."""
+        counts = np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        places = np.repeat(self.indptr[rows] - indptr[:-1], counts) + np.arange(indptr[-1])
+        return Codes(indptr, self.indices[places], self.values[places])
+
+    def part(self, rows: slice) -> Codes:
+        """Return the codes of consecutive rows, sharing indices and values."""
+        begin, end = self.indptr[rows.start], self.indptr[rows.stop]
+        indptr = self.indptr[rows.start : rows.stop + 1] - begin
+        return Codes(indptr, self.indices[begin:end], self.values[begin:end])
+
+    def put(self, rows: Array, new: Codes) -> Codes:
+        """Return these codes with those of ``rows`` (increasing) replaced by ``new``."""
+        order = np.arange(len(self.indptr) - 1)
+        order[rows] = len(order) + np.arange(len(rows))
+        return stack([self, new]).take(order)
+
+
+def stack(parts: list[Codes]) -> Codes:
+    """Return the codes of consecutive blocks of rows as one."""
+    if len(parts) == 1:
+        return parts[0]
+    ends = np.cumsum([0] + [int(part.indptr[-1]) for part in parts])
+    indptr = [part.indptr[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
+    return Codes(
+        np.concatenate([np.zeros(1, np.int64), *indptr]),
+        np.concatenate([part.indices for part in parts]),
+        np.concatenate([part.values for part in parts]),
+    )

@@ -1,0 +1,54 @@
+"""The greedy solver that OMP and L0 share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.coders.chunks import Chunk, check_squares
+from smalto.coders.codes import Codes
+from smalto.coders.kernel_output import GrowingCodes
+from smalto.coders.masked_gram import float32_copy, lazy_gram, with_fast_rows
+from smalto.kernels.coding.omp import Targets, make_pursuit, omp_rows
+from smalto.kernels.coding.omp_choice import Rules
+
+
+class GreedySolver:
+    """Greedy pursuit over a dictionary.
+
+    Parameters
+    ----------
+    G : array (width, width)
+        Gram matrix of the dictionary.
+    positive : bool
+        Require α ≥ 0.
+    look_ahead : bool
+        Which atom is added, see `OMP`.
+    """
+
+    def __init__(self, G: Array, positive: bool, look_ahead: bool) -> None:
+        self.G = G.reshape(-1)
+        self.fast = float32_copy(self.G)
+        self.rules = Rules(positive, look_ahead)
+        self.norms = np.ascontiguousarray(np.diagonal(G))
+
+    def solve(self, chunk: Chunk, limits: Array, eps: Array, gain: float) -> Codes:
+        """Return the codes of a chunk.
+
+        Each signal has a limit on the number of nonzeros and on the squared error (``eps``); an
+        atom is added only if it reduces the squared error by more than ``gain``.
+        """
+        check_squares(chunk)
+        gram = with_fast_rows(lazy_gram(chunk.own, self.G, self.fast), self.fast)
+        Q = chunk.Q
+        n, width = Q.shape
+        targets = Targets(chunk.norms, limits, eps, gain)
+        room = min(32, max(min(int(limits.max(initial=0)), width), 1))
+        out = GrowingCodes(n, Q.dtype, room, width, room)
+
+        def run(row: int, room: int) -> int:
+            pursuit = make_pursuit(self.norms, room)
+            rules, rounds = self.rules, chunk.rounds
+            return int(omp_rows(gram, Q, row, targets, rules, pursuit, out.rows, rounds))
+
+        return out.fill(run)

@@ -1,0 +1,72 @@
+"""Greedy sparse coding with a cost per nonzero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk
+from smalto.coders.codes import Codes
+from smalto.coders.greedy import GreedySolver
+from smalto.coders.parameters import check_finite_number
+
+
+@dataclass(frozen=True)
+class L0(Coder):
+    """``min_α ½‖x − αD‖² + lam ‖α‖₀``, greedily.
+
+    Atoms are added one at a time, always the one that reduces the error most when all coefficients
+    are refitted, until no further atom reduces the cost. A heuristic for an NP-hard problem, exact
+    for orthogonal atoms.
+
+    Parameters
+    ----------
+    lam : float
+        Cost of a nonzero.
+    positive : bool, default False
+        Require α ≥ 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smalto import encode
+    >>> from smalto.coders import L0
+    >>> encode(np.array([[3.0, -1.0, 2.0]]), np.eye(3), L0(lam=1.0)).toarray()
+    array([[3., 0., 2.]])
+    """
+
+    lam: float
+    positive: bool = False
+
+    own_gram: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_finite_number("lam", self.lam)
+
+    def describe(self) -> dict[str, float | None]:
+        """Return ``lam``."""
+        return {"lam": self.lam}
+
+    def solver(self, G: Array) -> Solver:
+        """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
+        greedy = GreedySolver(G, bool(self.positive), True)
+        lam = float(self.lam)
+
+        def solve(chunk: Chunk) -> Codes:
+            n = len(chunk.Q)
+            limits = np.full(n, len(G), np.int64)
+            return greedy.solve(chunk, limits, np.zeros(n), 2.0 * lam)
+
+        return solve
+
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
+        """Return ``lam ‖α‖₀`` of each row of codes."""
+        codes = sparse.csr_array(codes)
+        rows = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
+        counts = np.bincount(rows, weights=codes.data != 0, minlength=codes.shape[0])
+        return np.asarray(float(self.lam) * counts)
