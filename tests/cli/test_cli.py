@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 
-import numba
 import numpy as np
 import pytest
 from commands import run
@@ -15,7 +14,6 @@ from scipy import sparse
 import smalto
 from smalto import cli, datasets
 from smalto.cli.outputs import write_figure
-from smalto.cli.progress_bar import say_if_compiling
 from smalto.coders import Lasso
 from smalto.image import text_mask
 
@@ -35,28 +33,6 @@ def test_help_is_readable():
         text = run(command.callback.__name__, "--help").output
         assert "----" not in text  # no underlined headings of docstrings
         assert "  smalto " in text or command.callback.__name__ == "demo"
-
-
-@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-def test_compilation_is_announced_once_and_only_if_there_is_any(capsys):
-    @numba.njit
-    def one(x):
-        return x + 1
-
-    @numba.njit
-    def two(x):
-        return x + 2
-
-    with say_if_compiling():
-        one(1)
-        two(1)
-        one(1.0)
-    assert capsys.readouterr().err == "compiling kernels (first run only)\n"
-    with say_if_compiling():
-        one(1)
-    assert capsys.readouterr().err == ""
-    one(np.float32(1))  # the listener is gone
-    assert capsys.readouterr().err == ""
 
 
 def test_a_picture_is_written_whole_or_not_at_all(tmp_path):

@@ -12,7 +12,7 @@ from smalto.coders.signals import Signals, as_groups, blocks, in_groups
 from smalto.learners import Batch, Continuation, Online
 from smalto.learning.batches.dataset import DatasetBatches
 from smalto.learning.initial import initial_state
-from smalto.learning.setup import Setup
+from smalto.learning.run_settings import RunSettings
 
 CODERS = [JointLasso(0.3), JointOMP(3), JointOMP(eps=0.05)]
 
@@ -114,8 +114,8 @@ def test_whole_groups_are_drawn():
 def started(X, labels, coder, size):
     """Batches of about ``size`` samples, at their beginning, and the state that says so."""
     batches = DatasetBatches.of(X, None, None, None, labels)
-    setup = Setup.of(coder, None, Online(size))
-    state = initial_state(batches, 10, setup, None, 3, 1)
+    settings = RunSettings.of(coder, None, Online(size))
+    state = initial_state(batches, 10, settings, None, 3, 1)
     batches.start(state)
     return batches, state
 

@@ -10,7 +10,7 @@ from smalto import learn
 from smalto.coders import Lasso
 from smalto.learners import Continuation, Online, Replacement
 from smalto.learning.initial import initial_state
-from smalto.learning.setup import Setup
+from smalto.learning.run_settings import RunSettings
 from smalto.learning.step import step
 
 
@@ -64,8 +64,8 @@ def test_batches_of_any_size_weigh_by_their_samples():
     D0 = dictionary(np.random.default_rng(9), 20, 12)
 
     def past(sizes):
-        setup = Setup.of(Lasso(0.1), None, Online(64, rho=0.0, memory="all"))
-        state = initial_state(batches(X), 20, setup, D0, 0, 1, stream=True)
+        settings = RunSettings.of(Lasso(0.1), None, Online(64, rho=0.0, memory="all"))
+        state = initial_state(batches(X), 20, settings, D0, 0, 1, stream=True)
         at = 0
         for size in sizes:
             step(state, batches(X[at : at + size]).whole(), 1)

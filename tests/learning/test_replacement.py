@@ -9,7 +9,7 @@ from smalto import encode, learn
 from smalto.coders import Lasso
 from smalto.learners import Online, Replacement
 from smalto.learning.initial import initial_state
-from smalto.learning.setup import Setup
+from smalto.learning.run_settings import RunSettings
 from smalto.learning.step import step
 
 
@@ -51,8 +51,8 @@ def test_merging_a_duplicate_keeps_what_was_known(memory):
     X, D = planted(n=300, k=6, m=5)
     D[5] = -D[2]
     learner = Online(300, rho=0.0, memory=memory)
-    setup = Setup.of(Lasso(0.1), None, learner, Replacement(every=8, correlation=0.99))
-    state = initial_state(batches(X), 6, setup, D, 0, 1)
+    settings = RunSettings.of(Lasso(0.1), None, learner, Replacement(every=8, correlation=0.99))
+    state = initial_state(batches(X), 6, settings, D, 0, 1)
     step(state, batches(X).whole(), 1)
     state.D[:] = D
     # As if both had been in use: half of the samples of the one have the other one instead.

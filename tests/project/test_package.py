@@ -5,10 +5,8 @@ import importlib
 import pkgutil
 import subprocess
 import sys
-import types
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 
@@ -42,44 +40,6 @@ def test_import_does_not_bring_in_what_is_seldom_used():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert output.stdout.split() == []
-
-
-KERNELS = """
-from smalto.kernels.jit import kernel
-
-@kernel
-def double(x):
-    return x[0] + x[0]
-
-@kernel
-def quadruple(x):
-    return 2 * double(x)
-"""
-
-
-@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-def test_processes_that_compile_at_once_do_not_mix_up_their_code(tmp_path, monkeypatch):
-    """Both have read the index before either has written to it; the one that was first ends last."""
-    path = tmp_path / "kernels.py"
-    path.write_text(KERNELS)
-
-    def process(name):
-        monkeypatch.setattr("smalto.kernels.code_cache._written_by", name)
-        module = types.ModuleType("kernels")
-        module.__file__ = str(path)
-        exec(compile(KERNELS, path, "exec"), module.__dict__)
-        return module
-
-    first = process("a")
-    assert first.double(np.ones(1, np.float32)) == 2
-    index = Path(first.double._cache._cache_file._index_path)
-    written = index.read_bytes()
-    index.unlink()
-    assert process("b").double(np.ones(1, np.float64)) == 2
-    index.write_bytes(written)
-    third = process("c")
-    assert third.quadruple(np.ones(1, np.float32)) == 4
-    assert third.double.stats.cache_hits
 
 
 def test_simd_without_compilation_means_the_same():

@@ -1,13 +1,9 @@
-"""Progress on the terminal: a bar, and a notice before compiling."""
+"""Progress on the terminal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Self
-
-import typer
+from typing import Self
 
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
@@ -54,23 +50,3 @@ class ProgressBar:
 
     def __exit__(self, *error: object) -> None:
         self.bar.close()
-
-
-@contextmanager
-def say_if_compiling() -> Iterator[None]:
-    """Print a notice once if a kernel is not in the cache and has to be compiled."""
-    from numba.core import event
-
-    class Listener(event.Listener):  # type: ignore[misc]
-        said = False
-
-        def on_start(self, event: Any) -> None:
-            if not self.said:
-                self.said = True
-                typer.echo("compiling kernels (first run only)", err=True)
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    with event.install_listener("numba:compile", Listener()):
-        yield

@@ -21,8 +21,8 @@ from smalto.coders.base import Coder
 from smalto.coders.encode import encode as encode_rows
 from smalto.distributed.blocks import Blocks, ClusterSource
 from smalto.distributed.worker_batches import ClusterBatches
-from smalto.learning.loop import Result
-from smalto.learning.loop import learn as learn_from
+from smalto.learning.learn import Result
+from smalto.learning.learn import learn as learn_from
 from smalto.threads import available_cores
 
 __all__ = ["encode", "learn"]

@@ -34,13 +34,13 @@ from smalto.learning.batches.dataset import DatasetBatches
 from smalto.learning.callbacks.base import CallbackLike, Callbacks
 from smalto.learning.clock import on_the_clock
 from smalto.learning.initial import initial_state
+from smalto.learning.learn import learn
 from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online
-from smalto.learning.loop import learn
 from smalto.learning.memory.state import State
 from smalto.learning.options import Continuation, Replacement
 from smalto.learning.run import Run
-from smalto.learning.setup import Setup
+from smalto.learning.run_settings import RunSettings
 from smalto.learning.step import step
 from smalto.sources import as_source, is_dask, lies_elsewhere
 from smalto.threads import resolve_threads, single_threaded_blas
@@ -215,12 +215,12 @@ class Factorization(
                 batches = as_batches(rows, *about, problem.coder or Lasso())
                 assert isinstance(batches, DatasetBatches)
                 if first:
-                    setup = Setup.of(*problem, self.replacement, self.continuation)
+                    settings = RunSettings.of(*problem, self.replacement, self.continuation)
                     init = self._first_atoms(rows)
                     state = initial_state(
                         batches,
                         self.n_components,
-                        setup,
+                        settings,
                         init,
                         self.random_state,
                         threads,
@@ -358,7 +358,9 @@ class Factorization(
     def _check_settings(self) -> None:
         """Raise for invalid parameters that `learn` does not check, or knows by another name."""
         check_integer("n_components", self.n_components)
-        Setup.of(self.coder, self.constraint, self.learner, self.replacement, self.continuation)
+        RunSettings.of(
+            self.coder, self.constraint, self.learner, self.replacement, self.continuation
+        )
         check_kind("sparse_output", self.sparse_output, bool | np.bool_, "True or False")
         check_missing(self.missing)
         check_kind("callbacks", self.callbacks, list | tuple, "a list or tuple of callables")

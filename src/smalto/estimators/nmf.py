@@ -31,7 +31,7 @@ from smalto.learning.learners.online import Online
 from smalto.learning.memory.atom_order import by_energy, reorder
 from smalto.learning.options import Replacement
 from smalto.learning.run import Run
-from smalto.learning.setup import Setup
+from smalto.learning.run_settings import RunSettings
 from smalto.learning.stopping import Limits, Validation
 from smalto.threads import resolve_threads, single_threaded_blas
 
@@ -250,12 +250,12 @@ class NMF(Factorization):
         if max_epochs is None and self.max_seconds is None:
             max_epochs = EPOCHS
         limits = Limits.of(max_epochs, None, self.max_seconds)
-        setup = Setup.of(*problem, self.replacement)
+        settings = RunSettings.of(*problem, self.replacement)
         sketches, squares = self._sketches_help(X, problem), None
         with Run(threads, self.callbacks, held_out) as run:
             init = self._first_atoms(X)
             state = initial_state(
-                batches, self.n_components, setup, init, self.random_state, threads
+                batches, self.n_components, settings, init, self.random_state, threads
             )
             run.begin(state)
             stopped = None

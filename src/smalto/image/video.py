@@ -23,7 +23,7 @@ from smalto.learning import State
 from smalto.learning.batches.dataset import DatasetBatches
 from smalto.learning.initial import as_seed, initial_state
 from smalto.learning.run import Run
-from smalto.learning.setup import Setup
+from smalto.learning.run_settings import RunSettings
 from smalto.sources import ArraySource, Order
 from smalto.threads import resolve_threads
 
@@ -163,9 +163,9 @@ class FrameLearner:
             if self.state is None:
                 # The past decays once per frame, below; the learner itself forgets nothing.
                 learner = Online(batch_size=_BATCH, rho=0.0, memory="all")
-                setup = Setup.of(self.coder, None, learner)
+                settings = RunSettings.of(self.coder, None, learner)
                 self.state = initial_state(
-                    batches, self.n_atoms, setup, None, self._seed, self.n_threads, stream=True
+                    batches, self.n_atoms, settings, None, self._seed, self.n_threads, stream=True
                 )
             elif first:
                 for part in self.state.stats:

@@ -6,7 +6,7 @@ from smalto.learning.callbacks.early_stopping import EarlyStopping
 from smalto.learning.callbacks.progress import Progress
 from smalto.learning.files.as_json import register
 from smalto.learning.files.model import Model
-from smalto.learning.loop import Result, learn
+from smalto.learning.learn import Result, learn
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 from smalto.learning.memory.statistics import Stats

@@ -12,7 +12,7 @@ from smalto.constraints.base import Constraint, project_checked
 from smalto.learning.batches.base import Batches
 from smalto.learning.dictionary.new_atoms import RESERVOIR, as_atom, directions
 from smalto.learning.memory.state import State
-from smalto.learning.setup import Setup
+from smalto.learning.run_settings import RunSettings
 
 _SAMPLE_ROWS = 2048  # samples, at least, from which the first dictionary and λ are chosen
 
@@ -20,7 +20,7 @@ _SAMPLE_ROWS = 2048  # samples, at least, from which the first dictionary and λ
 def initial_state(
     batches: Batches,
     n_atoms: int,
-    setup: Setup,
+    settings: RunSettings,
     init: Any,
     random_state: Any,
     n_threads: int,
@@ -32,7 +32,7 @@ def initial_state(
     With ``stream``, the batches are only the beginning of the data, and may have fewer samples
     than there are atoms.
     """
-    coder, constraint, learner, replacement, continuation = setup.complete()
+    coder, constraint, learner, replacement, continuation = settings.complete()
     seed = as_seed(random_state)
     n_rows = None if stream else batches.n_rows
     refusal = learner.refusal(stream=n_rows is None, missing=batches.has_missing)

@@ -19,7 +19,7 @@ from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, as_state
 from smalto.learning.options import Continuation, Replacement
 from smalto.learning.run import Run
-from smalto.learning.setup import Setup
+from smalto.learning.run_settings import RunSettings
 from smalto.sources import ArraySource
 from smalto.threads import resolve_threads
 
@@ -78,17 +78,17 @@ class OneByOne:
         random_state: Any = None,
     ) -> None:
         n_atoms = check_integer("n_atoms", n_atoms)
-        self._setup = Setup.of(coder, constraint, learner, replacement, continuation)
+        self._settings = RunSettings.of(coder, constraint, learner, replacement, continuation)
         self.state = None if state is None else as_state(state).copy()
         if self.state is not None:
             if len(self.state.D) != n_atoms:
                 message = f"state has {len(self.state.D)} atoms, expected {n_atoms}"
                 raise ValueError(message)
-            self._setup.check_same(self.state)
-        chosen = self._setup.complete()[2] if self.state is None else self.state.learner
+            self._settings.check_same(self.state)
+        chosen = self._settings.complete()[2] if self.state is None else self.state.learner
         check_takes_streams(chosen)
         self._size = chosen.resolve(n_atoms, None).rows_per_step(0)
-        self._start = (n_atoms, self._setup, init, random_state)
+        self._start = (n_atoms, self._settings, init, random_state)
         self._threads = resolve_threads(n_threads)
         self._names: list[Any] | None = None  # of the features, if samples are mappings
         self._gathered: list[Array] = []

@@ -17,7 +17,7 @@ from smalto.cli.errors import INTERRUPTED, fail, plain_errors
 from smalto.cli.model_files import by_energy, energy_of_atoms
 from smalto.cli.option_types import Force, Seed, Threads
 from smalto.cli.outputs import need_matplotlib, write_figure, write_picture
-from smalto.cli.progress_bar import ProgressBar, say_if_compiling
+from smalto.cli.progress_bar import ProgressBar
 from smalto.learning.memory.record import Record
 
 FILES = ("damaged.png", "restored.png", "before-after.png", "dictionary.png", "cost.png")
@@ -75,10 +75,6 @@ def demo(
     coder = Lasso(1.2 / math.sqrt(train.n_features))
     settings: dict[str, Any] = {"validation": test, "n_threads": threads, "random_state": seed}
     with plain_errors():
-        with say_if_compiling():
-            warm = learn(train, atoms, coder, max_steps=2, **settings)
-        if warm.stopped == "interrupt":
-            raise typer.Exit(INTERRUPTED)
         with ProgressBar(seconds=seconds) as bar:
             result = learn(
                 train,

@@ -20,7 +20,7 @@ from smalto.cli.option_types import (
     Seed,
     Threads,
 )
-from smalto.cli.progress_bar import ProgressBar, say_if_compiling
+from smalto.cli.progress_bar import ProgressBar
 from smalto.cli.restoration import check_outputs, dictionary_settings, write_restored
 
 
@@ -63,7 +63,7 @@ def denoise(
             typer.echo(f"noise: standard deviation {sigma:.1f}", err=True)
         settings = dictionary_settings(model, atoms, patch, pixels)
         started = time.perf_counter()
-        with say_if_compiling(), ProgressBar() as bar:
+        with ProgressBar() as bar:
             restored = image.denoise(
                 pixels,
                 sigma,

@@ -13,7 +13,6 @@ from smalto.cli.errors import fail, plain_errors
 from smalto.cli.inputs import open_table
 from smalto.cli.option_types import Force, Threads
 from smalto.cli.outputs import STREAM, check_output, write_whole
-from smalto.cli.progress_bar import say_if_compiling
 
 _ROWS = 1 << 15  # rows read and coded at a time
 
@@ -64,7 +63,7 @@ def encode(
             )
         kind: dict[str, Any] = {"missing": "nan" if missing else None, "n_threads": threads}
         parts = []
-        with say_if_compiling(), tqdm(total=source.n_rows, desc="coding", unit_scale=True) as bar:
+        with tqdm(total=source.n_rows, desc="coding", unit_scale=True) as bar:
             for first in range(0, source.n_rows, _ROWS):
                 rows = np.arange(first, min(first + _ROWS, source.n_rows))
                 parts.append(learned.encode(source.rows(rows), **kind))

@@ -24,7 +24,7 @@ from smalto.cli.option_types import (
     Seed,
     Threads,
 )
-from smalto.cli.progress_bar import ProgressBar, say_if_compiling
+from smalto.cli.progress_bar import ProgressBar
 from smalto.cli.restoration import check_outputs, dictionary_settings, write_restored
 
 
@@ -80,7 +80,7 @@ def inpaint(
         typer.echo(f"{100 * damaged.mean():.1f} % of the pixels are damaged", err=True)
         settings = dictionary_settings(model, atoms, patch, pixels)
         started = time.perf_counter()
-        with say_if_compiling(), ProgressBar() as bar:
+        with ProgressBar() as bar:
             restored = image.inpaint(
                 pixels,
                 damaged,

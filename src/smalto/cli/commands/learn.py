@@ -13,7 +13,7 @@ from smalto.cli.inputs import is_picture, open_table
 from smalto.cli.model_files import energy_of_atoms
 from smalto.cli.option_types import Force, Seed, Threads
 from smalto.cli.outputs import STREAM, check_output
-from smalto.cli.progress_bar import ProgressBar, say_if_compiling
+from smalto.cli.progress_bar import ProgressBar
 
 
 def learn(
@@ -123,7 +123,7 @@ def learn(
                 "random_state": seed,
             }
         saver = Checkpoint(checkpoint, every_seconds=checkpoint_seconds, keep=1)
-        with say_if_compiling(), _bar(source, problem, max_epochs, max_seconds) as bar:
+        with _bar(source, problem, max_epochs, max_seconds) as bar:
             result = run(
                 source,
                 max_epochs=max_epochs,

@@ -15,7 +15,7 @@ from smalto.learning.memory.state import State
 from smalto.learning.options import Continuation, Replacement
 
 
-class Setup(NamedTuple):
+class RunSettings(NamedTuple):
     """The settings that a user has given for a run; None where none was given."""
 
     coder: Coder | None = None
@@ -32,7 +32,7 @@ class Setup(NamedTuple):
         learner: Any,
         replacement: Any = None,
         continuation: Any = None,
-    ) -> Setup:
+    ) -> RunSettings:
         """Check the settings that a user has given; raise TypeError for a wrong type."""
         check_kind("replacement", replacement, Replacement | None, "None or Replacement(...)")
         check_kind("continuation", continuation, Continuation | None, "None or Continuation(...)")

@@ -23,7 +23,7 @@ from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, as_state, check_state
 from smalto.learning.options import Continuation, Replacement
 from smalto.learning.run import Run
-from smalto.learning.setup import Setup
+from smalto.learning.run_settings import RunSettings
 from smalto.learning.stopping import Limits, Validation
 from smalto.threads import resolve_threads
 
@@ -171,8 +171,8 @@ def learn(
     """
     threads = resolve_threads(n_threads)
     state = None if state is None else as_state(state)
-    setup = Setup.of(coder, constraint, learner, replacement, continuation)
-    problem = setup.coder or (Lasso() if state is None else state.coder)
+    settings = RunSettings.of(coder, constraint, learner, replacement, continuation)
+    problem = settings.coder or (Lasso() if state is None else state.coder)
     n_atoms = check_integer("n_atoms", n_atoms)
     limits = Limits.of(max_epochs, max_steps, max_seconds)
     batches = as_batches(source, mask, missing, sample_weight, groups, problem)
@@ -181,9 +181,9 @@ def learn(
     )
     with Run(threads, callbacks, held_out) as run:
         if state is None:
-            state = initial_state(batches, n_atoms, setup, init, random_state, threads)
+            state = initial_state(batches, n_atoms, settings, init, random_state, threads)
         else:
-            state = _resumed(state, n_atoms, setup, init, batches)
+            state = _resumed(state, n_atoms, settings, init, batches)
         run.begin(state)
         stopped = run.learn_from(batches, state, limits)
         run.finish(state)
@@ -192,13 +192,15 @@ def learn(
     return Result(state.feasible_D(), state.coder.fixed(), state, stopped)
 
 
-def _resumed(state: State, n_atoms: int, setup: Setup, init: Any, batches: Batches) -> State:
+def _resumed(
+    state: State, n_atoms: int, settings: RunSettings, init: Any, batches: Batches
+) -> State:
     """Return a copy of the state; raise ValueError if it belongs to another problem or data set."""
     check_state(state, n_atoms, batches.n_features, batches.dtype)
     if init is not None:
         message = "init and state exclude each other: a state has a dictionary already"
         raise ValueError(message)
-    setup.check_same(state)
+    settings.check_same(state)
     if state.n_rows is not None and state.n_rows != batches.n_rows:
         now = "is a stream" if batches.n_rows is None else f"has {batches.n_rows}"
         message = f"the state was created from {state.n_rows} samples, but this data {now}"

@@ -1,0 +1,180 @@
+"""Where compiled kernels are kept, and when they are found again."""
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from smalto.kernels import compiled_files, compiling
+from smalto.kernels.compiled_files import KernelCache, cache_folder, cpu_level, source_digest
+from smalto.kernels.jit import kernel
+
+pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+
+
+def double(x):
+    return x[0] + x[0]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of compiled kernels that is empty, and whose kernels are those of this file."""
+    monkeypatch.setattr(compiled_files, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(compiled_files, "source_digest", lambda module: "as it is")
+    return tmp_path
+
+
+def test_each_kind_of_arguments_has_a_file_that_is_found_again(folder):
+    for dtype in (np.float32, np.float64):
+        assert kernel(double)(np.ones(1, dtype)) == 2
+    assert len(list(folder.iterdir())) == 2
+    again = kernel(double)
+    assert again(np.ones(1, np.float32)) == 2
+    assert again(np.ones(1, np.float64)) == 2
+    assert sum(again.stats.cache_hits.values()) == 2
+    assert not again.stats.cache_misses
+    again._cache.flush()
+    assert list(folder.iterdir()) == []
+
+
+def test_other_sources_have_other_files(folder, monkeypatch):
+    kernel(double)(np.ones(1))
+    monkeypatch.setattr(compiled_files, "source_digest", lambda module: "edited")
+    edited = kernel(double)
+    edited(np.ones(1))
+    assert edited.stats.cache_misses
+    assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps("nothing like it")[:-3]])
+def test_a_damaged_file_is_compiled_anew(folder, content):
+    kernel(double)(np.ones(1))
+    (file,) = folder.iterdir()
+    file.write_bytes(content)
+    again = kernel(double)
+    assert again(np.ones(1)) == 2
+    assert again.stats.cache_misses
+    third = kernel(double)
+    assert third(np.ones(1)) == 2
+    assert third.stats.cache_hits
+
+
+def test_a_full_disk_does_not_matter(folder, monkeypatch):
+    def full(path, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compiled_files, "_write", full)
+    assert kernel(double)(np.ones(1)) == 2
+    assert list(folder.iterdir()) == []
+
+
+def test_digests_follow_the_kernels_that_are_called(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled_files, "HERE", tmp_path)
+    (tmp_path / "coding").mkdir()
+    top, middle = tmp_path / "coding" / "top.py", tmp_path / "coding" / "middle.py"
+    bottom = tmp_path / "bottom.py"
+    top.write_text("from smalto.kernels.coding.middle import (\n    a,\n    b,\n)\n")
+    middle.write_text("from smalto.kernels import bottom\n")
+    bottom.write_text("x = 1\n")
+
+    def digests():
+        source_digest.cache_clear()
+        names = ("coding.top", "coding.middle", "bottom")
+        return [source_digest(f"smalto.kernels.{name}") for name in names]
+
+    before = digests()
+    assert digests() == before
+    bottom.write_text("x = 2\n")
+    after = digests()
+    assert all(one != other for one, other in zip(before, after, strict=True))
+    top.write_text(top.read_text() + "y = 1\n")
+    assert [one == other for one, other in zip(after, digests(), strict=True)] == [
+        False,
+        True,
+        True,
+    ]
+    source_digest.cache_clear()
+
+
+def test_every_module_of_kernels_is_read():
+    home = Path(compiled_files.__file__).parent
+    for path in home.rglob("*.py"):
+        if path.name != "__init__.py":
+            name = ".".join(("smalto.kernels", *path.relative_to(home).with_suffix("").parts))
+            assert source_digest(name) != source_digest("smalto.kernels.nothing")
+
+
+def test_where_nothing_can_be_written_everything_works(tmp_path):
+    program = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import numpy as np
+    from smalto.projections import project_l2_ball
+    print(project_l2_ball(np.array([[3.0, 4.0]])))
+print(len([w for w in caught if "cannot be kept" in str(w.message)]))
+"""
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(blocked)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stdout.split() == ["[[0.6", "0.8]]", "1"]
+
+
+def test_the_folder_is_the_one_that_numba_is_told():
+    if numba.config.CACHE_DIR:
+        assert cache_folder() == Path(numba.config.CACHE_DIR) / "smalto-kernels"
+    assert KernelCache(double).cache_path == str(cache_folder())
+
+
+def test_levels_of_processors(monkeypatch):
+    features = dict.fromkeys(set().union(*compiled_files._NEEDS.values()), True)
+    monkeypatch.setattr(compiled_files.llvm, "get_host_cpu_features", lambda: features)
+    monkeypatch.setattr(compiled_files.llvm, "get_process_triple", lambda: "x86_64-unknown-linux")
+    assert cpu_level() == "x86-64-v4"
+    features["avx512bw"] = False
+    assert cpu_level() == "x86-64-v3"
+    features["fma"] = False
+    assert cpu_level() == "x86-64-v2"
+    features["popcnt"] = False
+    assert cpu_level() is None
+    monkeypatch.setattr(compiled_files.llvm, "get_process_triple", lambda: "aarch64-apple-darwin")
+    assert cpu_level() is None
+
+
+def test_what_takes_long_is_mentioned_once(caplog, monkeypatch):
+    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
+    watch = compiling._Watch()
+    said = threading.Event()
+    monkeypatch.setattr(
+        compiling._log, "warning", lambda *words: (caplog.append(words), said.set())
+    )
+    caplog = caplog.records
+    for _ in range(3):
+        watch.on_start(None)
+        assert said.wait(10)
+        watch.on_end(None)
+    assert len(caplog) == 1
+    assert "compiling kernels" in caplog[0][0]
+    assert logging.getLogger("smalto").getChild("compiling") is compiling._log
+
+
+def test_what_is_soon_compiled_is_not_mentioned(monkeypatch):
+    monkeypatch.setattr(compiling, "PATIENCE", 1e6)
+    watch = compiling._Watch()
+    watch.on_start(None)
+    watch.on_start(None)
+    watch.on_end(None)
+    watch.on_end(None)
+    assert watch._timer is None
+    assert not watch._mentioned
+    assert watch.seconds() > 0
