@@ -1,9 +1,9 @@
 """Sparse coding problems (coders), and `encode`, which solves them."""
 
+from smalto.coders._encode import Info, encode
 from smalto.coders.base import Coder
 from smalto.coders.bridge import Bridge
 from smalto.coders.certificates import duality_gap
-from smalto.coders.encode import Info, encode
 from smalto.coders.error_bound import ErrorBound
 from smalto.coders.group_lasso import GroupLasso
 from smalto.coders.joint_lasso import JointLasso

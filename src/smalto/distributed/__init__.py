@@ -17,12 +17,12 @@ import numpy as np
 from distributed import Client, LocalCluster, default_client
 
 from smalto.checks import Array, check_integer, float_dtype
+from smalto.coders._encode import encode as encode_rows
 from smalto.coders.base import Coder
-from smalto.coders.encode import encode as encode_rows
 from smalto.distributed.blocks import Blocks, ClusterSource
 from smalto.distributed.worker_batches import ClusterBatches
-from smalto.learning.learn import Result
-from smalto.learning.learn import learn as learn_from
+from smalto.learning._learn import Result
+from smalto.learning._learn import learn as learn_from
 from smalto.threads import available_cores
 
 __all__ = ["encode", "learn"]

@@ -22,19 +22,19 @@ from smalto.checks import (
     check_kind,
     float_dtype,
 )
+from smalto.coders._encode import encode_signals
 from smalto.coders.base import Coder, check_takes
 from smalto.coders.coding import mean_cost
-from smalto.coders.encode import encode_signals
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, Signals, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint, L2Ball
 from smalto.estimators.nested_parameters import NestedParameters
+from smalto.learning._learn import learn
 from smalto.learning.batches.convert import as_batches
 from smalto.learning.batches.dataset import DatasetBatches
 from smalto.learning.callbacks.base import CallbackLike, Callbacks
 from smalto.learning.clock import on_the_clock
 from smalto.learning.initial import initial_state
-from smalto.learning.learn import learn
 from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online
 from smalto.learning.memory.state import State

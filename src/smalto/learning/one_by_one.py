@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, check_integer, float_dtype
+from smalto.coders._encode import encode
 from smalto.coders.base import Coder
-from smalto.coders.encode import encode
 from smalto.constraints import Constraint
 from smalto.learning.batches.dataset import DatasetBatches
 from smalto.learning.batches.stream import check_takes_streams

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, check_finite, check_kind, check_role
+from smalto.coders._encode import encode
 from smalto.coders.base import Coder
-from smalto.coders.encode import encode
 from smalto.constraints import Constraint
 from smalto.learning.files.as_json import from_json, to_json
 from smalto.learning.files.container import read_file, write_file
