@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from smalto.checks import Array, check_integer, check_number
 from smalto.image import PatchSource, luminance, read_picture
-from smalto.image.validation import check_dtype, check_patch_size
+from smalto.image.checks import check_dtype, check_patch_size
 
 __all__ = [
     "DATA_VARIABLE",

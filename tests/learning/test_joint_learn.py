@@ -11,7 +11,7 @@ from smalto.coders.coding import code_rows, mean_cost, prepare
 from smalto.coders.signals import Signals, as_groups, blocks, in_groups
 from smalto.learners import Batch, Continuation, Online
 from smalto.learning.batches.dataset import DatasetBatches
-from smalto.learning.initial import initial_state
+from smalto.learning.initial_state import initial_state
 from smalto.learning.run_settings import RunSettings
 
 CODERS = [JointLasso(0.3), JointOMP(3), JointOMP(eps=0.05)]

@@ -9,7 +9,7 @@ from problems import dictionary
 from smalto import learn
 from smalto.coders import Lasso
 from smalto.learners import Continuation, Online, Replacement
-from smalto.learning.initial import initial_state
+from smalto.learning.initial_state import initial_state
 from smalto.learning.run_settings import RunSettings
 from smalto.learning.step import step
 

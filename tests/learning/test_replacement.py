@@ -8,7 +8,7 @@ from learning_problems import batches, planted
 from smalto import encode, learn
 from smalto.coders import Lasso
 from smalto.learners import Online, Replacement
-from smalto.learning.initial import initial_state
+from smalto.learning.initial_state import initial_state
 from smalto.learning.run_settings import RunSettings
 from smalto.learning.step import step
 

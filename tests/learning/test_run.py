@@ -12,8 +12,11 @@ from smalto.constraints import Constraint
 from smalto.kernels import compiling
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
 from smalto.learning import Callback, Checkpoint, EarlyStopping, OneByOne, clock
+from smalto.learning.batches.base import MidStep
+from smalto.learning.batches.convert import as_batches
 from smalto.learning.callbacks.base import Callbacks
 from smalto.learning.memory.record import Record, history_from_array, history_to_array
+from smalto.learning.step import step
 from smalto.sources import Stream
 
 X = np.random.default_rng(0).standard_normal((600, 12))
@@ -114,6 +117,28 @@ def test_partial_fit_closes_callbacks_only_when_it_fails():
 def test_what_is_no_callback_is_named():
     with pytest.raises(TypeError, match=r"callbacks\[1\] must be callable, got 3"):
         Callbacks([print, 3])
+
+
+@pytest.mark.parametrize("blocks_before", [1, 3])
+def test_a_step_that_is_given_up_leaves_nothing_behind(monkeypatch, blocks_before):
+    """Ctrl-C within a step over the whole data set: a resumed run makes this step again."""
+    monkeypatch.setattr("smalto.learning.batches.dataset.ROWS_AT_ONCE", 100)
+    settings = {"learner": Batch(), "replacement": Replacement(every=1, correlation=0.6)}
+    state = learn(X, 8, Lasso(0.3), max_steps=1, random_state=0, **settings).state
+    before, calls = state.copy(), iter(range(blocks_before + 1))
+    batches = as_batches(X, None, None, None, None, state.coder)
+    batches.start(state)
+    batch = batches.draw(state, lambda: next(calls) + 1 == blocks_before)
+    with pytest.raises(MidStep):
+        step(state, batch, 1)
+    for name in ("D", "worst", "worst_cost", "last_used"):
+        np.testing.assert_array_equal(getattr(state, name), getattr(before, name))
+    assert (state.step, state.samples, state.place) == (before.step, before.samples, before.place)
+    rest = learn(X, 8, state=state, max_steps=4)
+    whole = learn(X, 8, Lasso(0.3), max_steps=4, random_state=0, **settings)
+    assert sum(record.replaced for record in whole.history) > 0
+    np.testing.assert_array_equal(rest.D, whole.D)
+    np.testing.assert_array_equal(rest.state.worst_cost, whole.state.worst_cost)
 
 
 # --- the clock

@@ -20,7 +20,7 @@ from smalto.coders.signals import Signals
 from smalto.distributed.blocks import ClusterSource, gather
 from smalto.kernels.compiling import count_as_compiling, seconds_of_compiling
 from smalto.learning.batches.base import Batches, CodedBatch, MidStep, MiniBatch, recalibrate
-from smalto.learning.batches.coded import code_samples
+from smalto.learning.batches.code_samples import code_samples
 from smalto.learning.batches.samples import Samples
 from smalto.learning.memory.contributions import (
     Contribution,

@@ -34,7 +34,7 @@ from smalto.learning.batches.convert import as_batches
 from smalto.learning.batches.dataset import DatasetBatches
 from smalto.learning.callbacks.base import CallbackLike, Callbacks
 from smalto.learning.clock import on_the_clock
-from smalto.learning.initial import initial_state
+from smalto.learning.initial_state import initial_state
 from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online
 from smalto.learning.memory.state import State

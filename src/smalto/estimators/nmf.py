@@ -21,18 +21,19 @@ from smalto.coders.signals import Missing, as_mask, as_signals, blocks, in_group
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball
 from smalto.estimators.base import Factorization, Problem, all_or_nothing, takes_a_stream
 from smalto.estimators.nndsvd import nndsvd
-from smalto.learning.alternating.blocks import is_free
 from smalto.learning.alternating.descent import alternate, stages
+from smalto.learning.alternating.variables import is_free
 from smalto.learning.batches.convert import as_batches
 from smalto.learning.callbacks.base import CallbackLike
-from smalto.learning.initial import as_seed, initial_state
+from smalto.learning.initial_state import as_seed, initial_state
 from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online
 from smalto.learning.memory.atom_order import by_energy, reorder
 from smalto.learning.options import Replacement
 from smalto.learning.run import Run
 from smalto.learning.run_settings import RunSettings
-from smalto.learning.stopping import Limits, Validation
+from smalto.learning.stopping import Limits
+from smalto.learning.validation import Validation
 from smalto.threads import resolve_threads, single_threaded_blas
 
 EPOCHS = 200  # default limit for alternating descent
@@ -261,7 +262,7 @@ class NMF(Factorization):
             stopped = None
             if not sketches:
                 first = replace(limits, epochs=min(FIRST_EPOCHS, limits.epochs))
-                stopped = run.learn_from(batches, state, first)
+                stopped = run.loop(batches, state, first)
             if stopped in (None, "epochs") and limits.reached(state) is None:
                 stopped, squares = alternate(run, state, X, limits, self.tol, sketches=sketches)
             run.finish(state)

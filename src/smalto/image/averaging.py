@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, check_finite, float_dtype
-from smalto.image.validation import check_fits, check_patch_size, check_shape
+from smalto.image.checks import check_fits, check_patch_size, check_shape
 from smalto.kernels.image.patch_gathering import put
 
 _ROWS = 1 << 14  # patches added at a time

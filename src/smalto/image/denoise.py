@@ -10,6 +10,7 @@ import numpy as np
 from smalto.checks import Array, as_dictionary, check_integer, check_number
 from smalto.coders import OMP, ErrorBound, JointOMP
 from smalto.image.averaging import PatchAverage
+from smalto.image.checks import check_fits, check_patch_size, check_stride
 from smalto.image.noise import estimate_noise
 from smalto.image.patch_coding import average_of_codes
 from smalto.image.patch_grid import PatchGrid
@@ -20,7 +21,6 @@ from smalto.image.similar_patches import (
     code_over_shared_atoms,
     similar_groups,
 )
-from smalto.image.validation import check_fits, check_patch_size, check_stride
 from smalto.learners import Online
 from smalto.learning import learn
 from smalto.learning.callbacks.base import CallbackLike

@@ -9,12 +9,12 @@ import numpy as np
 
 from smalto.checks import Array, as_dictionary, check_integer, check_number
 from smalto.coders import Lasso
+from smalto.image.checks import as_mask, check_fits, check_patch_size
 from smalto.image.damaged_picture import DamagedPicture
 from smalto.image.fixed_atoms import cosine_atoms
 from smalto.image.patch_source import PatchSource
 from smalto.image.picture import as_picture
 from smalto.image.smooth_part import smooth_part
-from smalto.image.validation import as_mask, check_fits, check_patch_size
 from smalto.learners import Online
 from smalto.learning import learn
 from smalto.learning.callbacks.base import CallbackLike

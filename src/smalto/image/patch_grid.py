@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
+from smalto.image.checks import as_mask, check_fits
 from smalto.image.luminance import gray_of
 from smalto.image.reading import as_pictures
-from smalto.image.validation import as_mask, check_fits
 from smalto.kernels.image import patch_gathering as kernels
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from smalto.checks import Array, check_number
+from smalto.image.checks import check_dtype, check_patch_size, check_pixels_finite
 from smalto.image.patch_grid import PatchGrid, as_grids, as_masks, flat_mask
 from smalto.image.patch_selection import Selection, is_flat, usable_positions
-from smalto.image.validation import check_dtype, check_patch_size, check_pixels_finite
 from smalto.kernels.image.patch_gathering import CONTRAST, HIGH, LOW
 from smalto.sources import Source
 from smalto.threads import resolve_threads

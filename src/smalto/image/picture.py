@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, check_integer, float_dtype
-from smalto.image.validation import check_pixel_type, check_pixels_finite
+from smalto.image.checks import check_pixel_type, check_pixels_finite
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
-from smalto.image.validation import check_pixel_type
+from smalto.image.checks import check_pixel_type
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm")
 _GRAY_16_BIT = ("I;16", "I;16B", "I;16L", "I;16N")  # Pillow's modes

@@ -12,16 +12,16 @@ import numpy as np
 from smalto.checks import Array, check_integer, check_number
 from smalto.coders import ErrorBound
 from smalto.coders.base import Coder, check_coder
+from smalto.image.checks import check_fits, check_patch_size, check_stride
 from smalto.image.denoise import average_over, default_gain
 from smalto.image.noise import estimate_noise
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.patch_source import NoPatchError, PatchSource
 from smalto.image.picture import Picture, as_picture
-from smalto.image.validation import check_fits, check_patch_size, check_stride
 from smalto.learners import Online
 from smalto.learning import State
 from smalto.learning.batches.dataset import DatasetBatches
-from smalto.learning.initial import as_seed, initial_state
+from smalto.learning.initial_state import as_seed, initial_state
 from smalto.learning.run import Run
 from smalto.learning.run_settings import RunSettings
 from smalto.sources import ArraySource, Order

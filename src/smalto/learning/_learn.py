@@ -17,14 +17,15 @@ from smalto.constraints import Constraint
 from smalto.learning.batches.base import Batches
 from smalto.learning.batches.convert import as_batches
 from smalto.learning.callbacks.base import CallbackLike
-from smalto.learning.initial import initial_state
+from smalto.learning.initial_state import initial_state
 from smalto.learning.learners.base import Learner
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, as_state, check_state
 from smalto.learning.options import Continuation, Replacement
 from smalto.learning.run import Run
 from smalto.learning.run_settings import RunSettings
-from smalto.learning.stopping import Limits, Validation
+from smalto.learning.stopping import Limits
+from smalto.learning.validation import Validation
 from smalto.threads import resolve_threads
 
 
@@ -185,7 +186,7 @@ def learn(
         else:
             state = _resumed(state, n_atoms, settings, init, batches)
         run.begin(state)
-        stopped = run.learn_from(batches, state, limits)
+        stopped = run.loop(batches, state, limits)
         run.finish(state)
     if state.history:
         _warn_if_mostly_short(state.history)

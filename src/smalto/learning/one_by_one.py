@@ -13,7 +13,7 @@ from smalto.coders.base import Coder
 from smalto.constraints import Constraint
 from smalto.learning.batches.dataset import DatasetBatches
 from smalto.learning.batches.stream import check_takes_streams
-from smalto.learning.initial import initial_state
+from smalto.learning.initial_state import initial_state
 from smalto.learning.learners.base import Learner
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, as_state

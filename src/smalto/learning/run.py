@@ -13,7 +13,8 @@ from smalto.learning.clock import on_the_clock
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 from smalto.learning.step import step
-from smalto.learning.stopping import Limits, Validation, deferred_interrupt
+from smalto.learning.stopping import Limits, deferred_interrupt
+from smalto.learning.validation import Validation
 from smalto.threads import single_threaded_blas
 
 
@@ -93,7 +94,7 @@ class Run:
             record = step(state, batch, self.n_threads)
         self.after_step(state, record)
 
-    def learn_from(self, batches: Batches, state: State, limits: Limits) -> str:
+    def loop(self, batches: Batches, state: State, limits: Limits) -> str:
         """Draw batches and make steps until a limit is reached; return why the run ended."""
         batches.start(state)
         try:

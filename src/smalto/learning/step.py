@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from smalto.learning.batches.base import MiniBatch
 from smalto.learning.dictionary.replacement import remember_worst, replace_atoms
 from smalto.learning.memory.record import Record
@@ -17,15 +19,20 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
     coded = batch.code(state, n_threads)
     lam = state.coder_now().describe()["lam"]
     cost, weight, nonzeros, short = 0.0, 0.0, 0, 0
+    used, worst = np.zeros(len(state.D), np.bool_), []
     learner.forget(state, n_new)
-    for part in coded.parts:
+    for part in coded.parts:  # which are coded here, one after another
         learner.learn_from(state, part.new, part.numbers, n_threads)
-        state.last_used[part.new.uses > 0] = seen
-        remember_worst(state, *part.new.worst())
+        used |= part.new.uses > 0
+        worst.append(part.new.worst())
         cost += float(part.new.weighted_costs().sum())
         weight += part.new.total_weight()
         nonzeros += part.nonzeros
         short += part.short
+    # From here on the step is made: an interrupt before leaves nothing that a resumed run would see.
+    state.last_used[used] = seen
+    for rows, costs in worst:
+        remember_worst(state, rows, costs)
     # Atoms need some samples to follow a change of the constraint.
     if seen // ADAPT_EVERY > state.samples // ADAPT_EVERY:
         state.adapt_constraint(state.D)

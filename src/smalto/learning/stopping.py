@@ -1,22 +1,17 @@
-"""Limits of a run, evaluation of held-out samples, and handling of Ctrl-C."""
+"""When a run stops: limits, and Ctrl-C."""
 
 from __future__ import annotations
 
 import math
-import numbers
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from smalto.checks import as_floats, check_integer, check_number
-from smalto.coders.base import Coder, check_takes
-from smalto.coders.coding import mean_cost
-from smalto.coders.signals import Missing, Signals, as_signals, in_groups
-from smalto.learning.batches.base import Batches, is_power_of_two
+from smalto.checks import check_integer, check_number
 from smalto.learning.memory.state import State
 
 
@@ -58,57 +53,6 @@ class Limits:
                 f"that returns an iterator, to read it again"
             )
             warnings.warn(message, UserWarning, stacklevel=4)
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Held-out samples, and the steps after which to evaluate their cost."""
-
-    signals: Signals
-    is_due: Callable[[int], bool]
-
-    @classmethod
-    def of(
-        cls,
-        validation: Any,
-        groups: Any,
-        every: int | Sequence[int] | None,
-        batches: Batches,
-        missing: Missing,
-        coder: Coder,
-    ) -> Validation | None:
-        """Check held-out samples against the data; return None if there are none."""
-        is_due = schedule(every)
-        if validation is None:
-            return None
-        signals = as_signals("validation", validation, None, missing)
-        n, m = signals.X.shape
-        if n == 0 or m != batches.n_features:
-            message = (
-                f"validation must have samples of {batches.n_features} features, got shape {(n, m)}"
-            )
-            raise ValueError(message)
-        check_takes(coder, mask=signals.missing, groups=groups)
-        if groups is None and "groups" in coder.takes:
-            message = f"{type(coder).__name__} needs validation_groups: a label for each sample"
-            raise ValueError(message)
-        signals, _ = in_groups(signals, groups, coder)
-        return cls(replace(signals, X=as_floats(signals.X, batches.dtype)), is_due)
-
-    def cost(self, state: State, n_threads: int) -> float:
-        """Return the mean cost of the held-out samples over the dictionary of the state."""
-        return mean_cost(self.signals, state.D, state.coder, n_threads)
-
-
-def schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
-    """Return a function that tells whether to evaluate held-out samples after a step."""
-    if every is None:
-        return lambda step: is_power_of_two(step) or (step % 3 == 0 and is_power_of_two(step // 3))
-    if isinstance(every, numbers.Integral):
-        period = check_integer("validate_every", every)
-        return lambda step: step % period == 0
-    steps = frozenset(int(number) for number in every)  # type: ignore[union-attr]
-    return lambda step: step in steps
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from smalto.sources.base import Source
 from smalto.sources.chunked import ChunkedSource
+from smalto.sources.file_formats import open_path
 from smalto.sources.in_memory import ArraySource
-from smalto.sources.paths import open_path
 from smalto.sources.sliceable import Sliceable, from_memmap, from_sliceable
 from smalto.sources.stream import Stream
 from smalto.sources.tables import from_table

@@ -24,7 +24,7 @@ from smalto.checks import Array, Rows, as_floats
 from smalto.coders.lasso import Lasso
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
-from smalto.learning.alternating.blocks import Atoms, DenseCodes, is_free, sum_of_squares
+from smalto.learning.alternating.variables import Atoms, DenseCodes, is_free, sum_of_squares
 from smalto.learning.clock import on_the_clock
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
@@ -296,8 +296,8 @@ def _lasso(state: State) -> Lasso:
 
 def _revive(atoms: Atoms, codes: DenseCodes, A: Array, rng: np.random.Generator) -> int:
     """Replace atoms that no sample uses by random samples, with zero codes; return how many."""
-    dead = np.flatnonzero((A.diagonal() <= 0.0) | ~atoms.old.any(axis=1))
-    for j in dead:
+    replaced = 0
+    for j in np.flatnonzero((A.diagonal() <= 0.0) | ~atoms.old.any(axis=1)):
         x = codes.X[[int(rng.integers(codes.n))]]
         atom = np.array(x.toarray() if sparse.issparse(x) else x, atoms.old.dtype).reshape(-1)
         norm = float(np.linalg.norm(atom))
@@ -307,4 +307,5 @@ def _revive(atoms: Atoms, codes: DenseCodes, A: Array, rng: np.random.Generator)
         project_checked(atoms.constraint, atom)
         atoms.old[j] = atoms.ahead[j] = atom
         codes.old[j] = codes.ahead[j] = 0.0
-    return len(dead)
+        replaced += 1
+    return replaced

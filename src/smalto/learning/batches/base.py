@@ -11,7 +11,7 @@ import numpy as np
 
 from smalto.checks import Array, Rows
 from smalto.coders.coding import prepare, warn_of_zeros
-from smalto.learning.batches.coded import code_samples
+from smalto.learning.batches.code_samples import code_samples
 from smalto.learning.batches.samples import Samples
 from smalto.learning.memory.contributions import Part
 from smalto.learning.memory.state import State

@@ -9,7 +9,7 @@ from smalto.checks import check_integer, check_number
 from smalto.learning.callbacks.base import Callback
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
-from smalto.learning.stopping import schedule
+from smalto.learning.validation import schedule
 
 
 @dataclass(frozen=True)
