@@ -167,7 +167,7 @@ def test_threads_end_with_the_run(tmp_path):
 def test_an_interpreter_ends_although_a_stream_hangs():
     program = """
 import numpy as np, threading
-from smalto import DictionaryLearning, encode, learn
+from smalto import learn
 from smalto.sources import Stream
 X = np.random.default_rng(0).standard_normal((3000, 5))
 def hanging(epoch):

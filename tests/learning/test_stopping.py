@@ -15,6 +15,7 @@ from smalto import learn
 from smalto.coders import Lasso
 from smalto.learners import Online
 from smalto.learning import EarlyStopping, Progress
+from smalto.sources import Source
 
 
 def test_limits_and_why_it_stopped():
@@ -48,7 +49,7 @@ class TimedLasso(Lasso):
         return timed
 
 
-class TimedSource:
+class TimedSource(Source):
     """Rows that take a second to be read."""
 
     n_rows, n_features, dtype = 200, 12, np.dtype(float)
