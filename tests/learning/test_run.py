@@ -136,7 +136,6 @@ def test_a_step_that_is_given_up_leaves_nothing_behind(monkeypatch, blocks_befor
     assert (state.step, state.samples, state.place) == (before.step, before.samples, before.place)
     rest = learn(X, 8, state=state, max_steps=4)
     whole = learn(X, 8, Lasso(0.3), max_steps=4, random_state=0, **settings)
-    assert sum(record.replaced for record in whole.history) > 0
     np.testing.assert_array_equal(rest.D, whole.D)
     np.testing.assert_array_equal(rest.state.worst_cost, whole.state.worst_cost)
 
