@@ -27,7 +27,7 @@ GAP = {np.float32: 2e-5, np.float64: 1e-9}
 
 def quiet(X, D, coder, **kwargs):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "eps is out of reach|nonzeros=")
+        warnings.filterwarnings("ignore", "eps is out of reach|max_nonzeros=")
         return encode(X, D, coder, **kwargs)
 
 
@@ -91,7 +91,7 @@ def test_joint_lasso_is_its_twin(share):
 def check_joint_lasso(X, D, lam, dtype):
     """The duality gap that is promised; in float32 it may be missed, but not unsaid."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.filterwarnings("always", "1 of 1 groups end near, not at, the optimum")
+        warnings.filterwarnings("always", "1 of 1 groups end near, not at, their optimum")
         codes = encode(X.astype(dtype), D.astype(dtype), JointLasso(lam)).toarray().astype(float)
     X, D = seen(X, D, dtype)
     cost, zero = joint_lasso_cost(X, D, codes, lam), 0.5 * (X**2).sum()

@@ -1,4 +1,4 @@
-"""The solver of `L1Ball` and `ErrorBound`, which have a constraint instead of a penalty weight."""
+"""The solver of `L1Ball` and `ErrorBound`: coding with a constraint instead of a penalty."""
 
 from __future__ import annotations
 
