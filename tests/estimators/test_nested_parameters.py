@@ -38,6 +38,8 @@ def test_all_parameters_can_be_read_and_set(estimator):
     for name, value in nested.items():
         other = clone(estimator).set_params(**{name: value})  # what is there already
         assert other.get_params()[name] == value
+        if isinstance(value, bool):
+            assert clone(estimator).set_params(**{name: not value}).get_params()[name] != value
 
 
 def test_defaults_have_the_parameters_of_the_problem_that_is_solved():

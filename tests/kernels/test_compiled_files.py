@@ -1,5 +1,6 @@
 """Where compiled kernels are kept, and when they are found again."""
 
+import hashlib
 import logging
 import os
 import pickle
@@ -103,12 +104,36 @@ def test_digests_follow_the_kernels_that_are_called(tmp_path, monkeypatch):
     source_digest.cache_clear()
 
 
+def test_line_endings_do_not_matter(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled_files, "HERE", tmp_path)
+    found = []
+    for ending in ("\n", "\r\n"):
+        top = "from smalto.kernels.bottom import (\n    a,\n    b,\n)\n".replace("\n", ending)
+        (tmp_path / "top.py").write_bytes(top.encode())
+        for bottom in (b"x = 1", b"x = 2"):
+            (tmp_path / "bottom.py").write_bytes(bottom)
+            source_digest.cache_clear()
+            found.append(source_digest("smalto.kernels.top"))
+    source_digest.cache_clear()
+    assert found[:2] == found[2:]
+    assert found[0] != found[1]
+
+
+def test_settings_of_numba_that_change_the_code_have_files_of_their_own(monkeypatch):
+    cache = KernelCache(double)
+    plain = cache._file("types", "processor")
+    monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
+    assert cache._file("types", "processor") != plain
+
+
 def test_every_module_of_kernels_is_read():
     home = Path(compiled_files.__file__).parent
     for path in home.rglob("*.py"):
         if path.name != "__init__.py":
             name = ".".join(("smalto.kernels", *path.relative_to(home).with_suffix("").parts))
-            assert source_digest(name) != source_digest("smalto.kernels.nothing")
+            total = hashlib.sha256(f"{name}\0{path.read_text(encoding='utf-8')}\0".encode())
+            alone = not list(compiled_files._imported(path.read_text(encoding="utf-8")))
+            assert (source_digest(name) == total.hexdigest()) == alone
 
 
 def test_where_nothing_can_be_written_everything_works(tmp_path):

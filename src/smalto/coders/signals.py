@@ -129,8 +129,18 @@ def in_groups(signals: Signals, groups: Any, coder: Coder) -> tuple[Signals, Arr
         return signals, None
     n = len(signals)
     pointers, order = as_groups(np.zeros(n) if groups is None else groups, n)
-    X = signals.X if order is None else signals.X[order]
-    return replace(signals, X=X, groups=pointers), order
+    if order is None:
+        return replace(signals, groups=pointers), None
+    missing, weights = signals.missing, signals.penalty_weights
+    return (
+        Signals(
+            signals.X[order],
+            None if missing is None else missing[order],
+            weights if weights is None or len(weights) == 1 else weights[order],
+            pointers,
+        ),
+        order,
+    )
 
 
 def with_penalty_weights(signals: Signals, weights: Any, n_atoms: int) -> Signals:

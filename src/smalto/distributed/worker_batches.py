@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from collections import deque
@@ -200,10 +201,12 @@ class ClusterBatches(Batches):
         for number, round_ in enumerate(batch.rounds):
             if number and self._in_parts and interrupted():
                 raise MidStep
-            results = gather(self._source.client, round_.submit, round_.futures)
+            with self.reading():
+                results = gather(self._source.client, round_.submit, round_.futures)
             # Workers compile at the same time: the client has waited for the slowest.
-            count_as_compiling(max((result.compiling for result in results), default=0.0))
-            for numbers, (new, nonzeros, short, _) in zip(round_.numbers, results, strict=True):
+            elsewhere = [one.compiling for one in results if one.process != os.getpid()]
+            count_as_compiling(max(elsewhere, default=0.0))
+            for numbers, (new, nonzeros, short, *_) in zip(round_.numbers, results, strict=True):
                 if isinstance(new, Sent):
                     new = Contribution.listed(
                         new.codes, new.X, k, new.norms, new.costs, new.penalties, None
@@ -239,6 +242,7 @@ class Coded(NamedTuple):
     nonzeros: int
     short: int
     compiling: float  # seconds that compiling took
+    process: int  # which may be that of the client
 
 
 def _itself(D: Array) -> Array:
@@ -275,7 +279,7 @@ def code_piece(
             sent = Summary.of(new)
         else:
             sent = Sent(new.codes, new.X, new.norms, new.costs, new.penalties)
-    return Coded(sent, part.nonzeros, part.short, seconds_of_compiling() - before)
+    return Coded(sent, part.nonzeros, part.short, seconds_of_compiling() - before, os.getpid())
 
 
 def _prepared(D: Array, coder: Coder, key: str) -> Prepared:

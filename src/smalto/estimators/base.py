@@ -79,6 +79,7 @@ class Factorization(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     NestedParameters,
+    ABC,
 ):
     """Abstract scikit-learn estimator of a factorization ``X ≈ C D`` (codes C, dictionary D).
 
@@ -158,9 +159,18 @@ class Factorization(
 
     # Learning and coding.
 
-    def _fit(self, X: Any, *, mask: Any = None, validation: Any = None, **options: Any) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        *,
+        mask: Any = None,
+        validation: Any = None,
+        checked: bool = False,
+        **options: Any,
+    ) -> Self:
         """Learn a dictionary from X; ``options`` are passed to `smalto.learn`."""
-        self._check_settings()
+        if not checked:
+            self._check_settings()
         with all_or_nothing(self):
             X = self._rows(X, reset=True)
             self._check_values(X, mask)
@@ -209,13 +219,17 @@ class Factorization(
                 X = self._rows(X, reset=first)
                 self._check_values(X, mask)
                 X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
-                rows = self._batch(X, None if first else self.state_)
+                # A copy, so that the model stays as it is if the step fails.
+                state = None if first else self.state_.copy()
+                rows = self._batch(X, state)
                 problem = self._problem()
                 about = (mask, self.missing, sample_weight, groups)
-                batches = as_batches(rows, *about, problem.coder or Lasso())
+                batches = as_batches(
+                    rows, *about, Lasso() if problem.coder is None else problem.coder
+                )
                 assert isinstance(batches, DatasetBatches)
-                if first:
-                    settings = RunSettings.of(*problem, self.replacement, self.continuation)
+                if state is None:
+                    settings = self._run_settings()
                     init = self._first_atoms(rows)
                     state = initial_state(
                         batches,
@@ -226,8 +240,6 @@ class Factorization(
                         threads,
                         stream=True,
                     )
-                else:
-                    state = self.state_
                 with on_the_clock(state):
                     record = step(state, batches.whole(state.place), threads)
                 self._set_result(state, X)
@@ -353,7 +365,10 @@ class Factorization(
         self.state_ = state
         self.history_ = state.history
         self.n_iter_ = state.step
-        self._began_with = self._problem()
+        self._began_with = self._run_settings()
+
+    def _run_settings(self) -> RunSettings:
+        return RunSettings.of(*self._problem(), self.replacement, self.continuation)
 
     def _check_settings(self) -> None:
         """Raise for invalid parameters that `learn` does not check, or knows by another name."""
@@ -374,7 +389,8 @@ class Factorization(
                 f"{self.n_components} now: partial_fit cannot change it, call fit to start again"
             )
             raise ValueError(message)
-        for name, had, now in zip(Problem._fields, self._began_with, self._problem(), strict=True):
+        settings = zip(RunSettings._fields, self._began_with, self._run_settings(), strict=True)
+        for name, had, now in settings:
             if now is not had and now != had:
                 message = (
                     f"{name} was {had} when learning began and is {now} now: partial_fit "

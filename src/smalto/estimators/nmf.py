@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -209,6 +210,7 @@ class NMF(Factorization):
                 validation=validation,
                 validation_groups=validation_groups,
                 validate_every=validate_every,
+                checked=True,
             )
             squares = self._squared_error(X, mask, groups)
         self.reconstruction_err_ = math.sqrt(squares)
@@ -253,7 +255,7 @@ class NMF(Factorization):
         limits = Limits.of(max_epochs, None, self.max_seconds)
         settings = RunSettings.of(*problem, self.replacement)
         sketches, squares = self._sketches_help(X, problem), None
-        with Run(threads, self.callbacks, held_out) as run:
+        with closing(batches), Run(threads, self.callbacks, held_out) as run:
             init = self._first_atoms(X)
             state = initial_state(
                 batches, self.n_components, settings, init, self.random_state, threads
@@ -263,7 +265,9 @@ class NMF(Factorization):
             if not sketches:
                 first = replace(limits, epochs=min(FIRST_EPOCHS, limits.epochs))
                 stopped = run.loop(batches, state, first)
-            if stopped in (None, "epochs") and limits.reached(state) is None:
+            if stopped in (None, "epochs"):
+                stopped = limits.reached(state)
+            if stopped is None:
                 stopped, squares = alternate(run, state, X, limits, self.tol, sketches=sketches)
             run.finish(state)
         self.stopped_ = stopped

@@ -164,15 +164,18 @@ class FrameLearner:
                 # The past decays once per frame, below; the learner itself forgets nothing.
                 learner = Online(batch_size=_BATCH, rho=0.0, memory="all")
                 settings = RunSettings.of(self.coder, None, learner)
-                self.state = initial_state(
+                state = initial_state(
                     batches, self.n_atoms, settings, None, self._seed, self.n_threads, stream=True
                 )
-            elif first:
-                for part in self.state.stats:
+            else:
+                state = self.state.copy()  # which stays as it is if the step fails
+            if first and self.state is not None:
+                for part in state.stats:
                     part.decay(self.retain)
-                self.state.surrogate *= self.retain
-                self.state.history.clear()  # a stream may have no end: one frame is kept
-            run.single_step(self.state, batches.whole())
+                state.surrogate *= self.retain
+                state.history.clear()  # a stream may have no end: one frame is kept
+            run.single_step(state, batches.whole())
+        self.state = state
         if run.interrupted():
             raise KeyboardInterrupt
 

@@ -38,6 +38,8 @@ HERE = Path(__file__).parent
 PREBUILT = HERE / "prebuilt"
 BUILD_FOLDER = "SMALTO_BUILD_KERNELS"  # environment: where to put kernels that come with a wheel
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")  # what LLVM calls them
+# Settings of Numba that change the code.
+_FLAGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 _NEEDS = {
     "x86-64-v2": {"sse4.2", "popcnt", "ssse3", "cx16"},
     "x86-64-v3": {"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"},
@@ -101,7 +103,8 @@ class KernelCache(_Cache):  # type: ignore[misc]
     def _file(self, sig: Any, processor: Any) -> str:
         """Return the name of the file for these types on this processor, or level of it."""
         versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__)
-        key = (repr(sig), processor, versions, sys.platform, self._source)
+        flags = [getattr(config, name) for name in _FLAGS]
+        key = (repr(sig), processor, versions, sys.platform, flags, self._source)
         return f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.nbc"
 
 
@@ -149,17 +152,17 @@ def cache_folder() -> Path | None:
 @functools.cache
 def source_digest(module: str) -> str:
     """Return a digest of the source of a module of kernels and of all that it imports of them."""
-    seen: dict[str, bytes] = {}
+    seen: dict[str, str] = {}
     todo = [module]
     while todo:
         name = todo.pop()
         if name not in seen:
             path = HERE.joinpath(*name.split(".")[2:]).with_suffix(".py")
-            seen[name] = path.read_bytes() if path.is_file() else b""
-            todo += _imported(seen[name].decode())
+            seen[name] = path.read_text(encoding="utf-8") if path.is_file() else ""
+            todo += _imported(seen[name])
     total = hashlib.sha256()
     for name in sorted(seen):
-        total.update(name.encode() + b"\0" + seen[name] + b"\0")
+        total.update(f"{name}\0{seen[name]}\0".encode())
     return total.hexdigest()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,8 @@ from smalto.constraints import Constraint
 from smalto.learning.batches.base import Batches
 from smalto.learning.batches.convert import as_batches
 from smalto.learning.callbacks.base import CallbackLike
-from smalto.learning.initial_state import initial_state
-from smalto.learning.learners.base import Learner
+from smalto.learning.initial_state import check_random_state, initial_state
+from smalto.learning.learners.base import Learner, check_suits
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, as_state, check_state
 from smalto.learning.options import Continuation, Replacement
@@ -173,21 +174,24 @@ def learn(
     threads = resolve_threads(n_threads)
     state = None if state is None else as_state(state)
     settings = RunSettings.of(coder, constraint, learner, replacement, continuation)
-    problem = settings.coder or (Lasso() if state is None else state.coder)
+    problem = settings.coder
+    if problem is None:
+        problem = Lasso() if state is None else state.coder
     n_atoms = check_integer("n_atoms", n_atoms)
     limits = Limits.of(max_epochs, max_steps, max_seconds)
-    batches = as_batches(source, mask, missing, sample_weight, groups, problem)
-    held_out = Validation.of(
-        validation, validation_groups, validate_every, batches, missing, problem
-    )
-    with Run(threads, callbacks, held_out) as run:
-        if state is None:
-            state = initial_state(batches, n_atoms, settings, init, random_state, threads)
-        else:
-            state = _resumed(state, n_atoms, settings, init, batches)
-        run.begin(state)
-        stopped = run.loop(batches, state, limits)
-        run.finish(state)
+    with closing(as_batches(source, mask, missing, sample_weight, groups, problem)) as batches:
+        held_out = Validation.of(
+            validation, validation_groups, validate_every, batches, missing, problem
+        )
+        with Run(threads, callbacks, held_out) as run:
+            if state is None:
+                state = initial_state(batches, n_atoms, settings, init, random_state, threads)
+            else:
+                check_random_state(random_state)
+                state = _resumed(state, n_atoms, settings, init, batches)
+            run.begin(state)
+            stopped = run.loop(batches, state, limits)
+            run.finish(state)
     if state.history:
         _warn_if_mostly_short(state.history)
     return Result(state.feasible_D(), state.coder.fixed(), state, stopped)
@@ -202,6 +206,7 @@ def _resumed(
         message = "init and state exclude each other: a state has a dictionary already"
         raise ValueError(message)
     settings.check_same(state)
+    check_suits(state.learner, stream=batches.n_rows is None, missing=batches.has_missing)
     if state.n_rows is not None and state.n_rows != batches.n_rows:
         now = "is a stream" if batches.n_rows is None else f"has {batches.n_rows}"
         message = f"the state was created from {state.n_rows} samples, but this data {now}"
@@ -216,6 +221,6 @@ def _warn_if_mostly_short(history: Sequence[Record]) -> None:
     if 2 * last.short > count > 0:
         message = (
             f"eps is out of reach for {last.short} of the {count} samples of the last step: their "
-            "codes are those of least squares. Raise eps or n_atoms (Record.short has the counts)"
+            "codes are least-squares solutions. Raise eps or n_atoms (Record.short has the counts)"
         )
         warnings.warn(message, UserWarning, stacklevel=3)

@@ -11,6 +11,7 @@ from smalto.checks import Array, Rows, as_dictionary
 from smalto.constraints.base import Constraint, project_checked
 from smalto.learning.batches.base import Batches
 from smalto.learning.dictionary.new_atoms import RESERVOIR, as_atom, directions
+from smalto.learning.learners.base import check_suits
 from smalto.learning.memory.state import State
 from smalto.learning.run_settings import RunSettings
 
@@ -35,9 +36,7 @@ def initial_state(
     coder, constraint, learner, replacement, continuation = settings.complete()
     seed = as_seed(random_state)
     n_rows = None if stream else batches.n_rows
-    refusal = learner.refusal(stream=n_rows is None, missing=batches.has_missing)
-    if refusal is not None:
-        raise ValueError(refusal)
+    check_suits(learner, stream=n_rows is None, missing=batches.has_missing)
     if init is None and n_rows is not None and n_rows < n_atoms:
         message = (
             f"n_samples={n_rows} is fewer than the {n_atoms} atoms requested: "
@@ -90,6 +89,12 @@ def _first_dictionary(
     D = directions(sample, rng.permutation(sample.shape[0]), n_atoms, rng)
     constraint = constraint.begun(D)
     return np.stack([as_atom(row, constraint) for row in D]), constraint
+
+
+def check_random_state(random_state: Any) -> None:
+    """Raise unless it is something that seeds can be made from, or None."""
+    if not isinstance(random_state, np.random.Generator | np.random.RandomState):
+        as_seed(random_state)
 
 
 def as_seed(random_state: Any) -> int:

@@ -13,7 +13,7 @@ from smalto.coders.base import Coder
 from smalto.constraints import Constraint
 from smalto.learning.batches.dataset import DatasetBatches
 from smalto.learning.batches.stream import check_takes_streams
-from smalto.learning.initial_state import initial_state
+from smalto.learning.initial_state import check_random_state, initial_state
 from smalto.learning.learners.base import Learner
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, as_state
@@ -84,7 +84,11 @@ class OneByOne:
             if len(self.state.D) != n_atoms:
                 message = f"state has {len(self.state.D)} atoms, expected {n_atoms}"
                 raise ValueError(message)
+            if init is not None:
+                message = "init and state exclude each other: a state has its dictionary"
+                raise ValueError(message)
             self._settings.check_same(self.state)
+            check_random_state(random_state)
         chosen = self._settings.complete()[2] if self.state is None else self.state.learner
         check_takes_streams(chosen)
         self._size = chosen.resolve(n_atoms, None).rows_per_step(0)
@@ -96,20 +100,25 @@ class OneByOne:
     def learn_one(self, x: Any) -> Record | None:
         """Add a sample, an array (m,) or a mapping; return the record if this completes a step."""
         self._gathered.append(self._vector(x))
-        return self.flush() if len(self._gathered) == self._size else None
+        return self.flush() if len(self._gathered) >= self._size else None
 
     def flush(self) -> Record | None:
-        """Learn from the waiting samples now; return the record, or None if there are none."""
+        """Learn from the waiting samples now; return the record, or None if there are none.
+
+        If that fails, the samples are dropped, and what was learned before stays.
+        """
         if not self._gathered:
             return None
-        batches = DatasetBatches(ArraySource.of(np.stack(self._gathered)))
+        gathered, self._gathered = np.stack(self._gathered), []
+        batches = DatasetBatches(ArraySource.of(gathered))
         with Run(self._threads) as run:
             if self.state is None:
-                self.state = initial_state(batches, *self._start, self._threads, stream=True)
-            state = self.state
+                state = initial_state(batches, *self._start, self._threads, stream=True)
+            else:
+                state = self.state.copy()  # which stays as it is if the step fails
             state.history.clear()  # keep the last record only: the run may have no end
-            run.single_step(state, batches.whole(state.place + len(self._gathered)))
-        self._gathered.clear()
+            run.single_step(state, batches.whole(state.place + len(gathered)))
+        self.state = state
         if run.interrupted():
             raise KeyboardInterrupt
         return state.history[-1]

@@ -57,14 +57,16 @@ class Run:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
-            if self._ends or error is not None:
+            if error is not None:
+                _also(error, self._callbacks.close)
+            elif self._ends:
                 self._callbacks.close()
         finally:
             self._stack.close()
 
     def begin(self, state: State) -> None:
         """Record the cost of held-out samples, if this is before the first step."""
-        if self.validation is not None and state.step == 0:
+        if self.validation is not None and state.step == 0 and not state.history:
             record = state.record(lam=state.coder.describe()["lam"])
             cost = self.validation.cost(state, self.n_threads)
             state.history.append(replace(record, test_cost=cost))
@@ -89,7 +91,10 @@ class Run:
         self._callbacks.finish(state)
 
     def single_step(self, state: State, batch: MiniBatch) -> None:
-        """Make one step with the given batch, record it, and call the callbacks."""
+        """Make one step with the given batch, record it, and call the callbacks.
+
+        If it raises, the state is of no use: give it a copy.
+        """
         with on_the_clock(state):
             record = step(state, batch, self.n_threads)
         self.after_step(state, record)
@@ -97,36 +102,40 @@ class Run:
     def loop(self, batches: Batches, state: State, limits: Limits) -> str:
         """Draw batches and make steps until a limit is reached; return why the run ended."""
         batches.start(state)
-        try:
-            while (stopped := limits.reached(state)) is None:
-                record = None
-                try:
-                    with on_the_clock(state):
-                        batch = self._draw(batches, state)
-                        if batch is not None:
-                            record = step(state, batch, self.n_threads)
-                except MidStep:
-                    return "interrupt"
-                if record is None:
-                    state.end_epoch()
-                    if limits.reached(state) is None and not batches.begin_epoch():
-                        limits.warn_of_fewer_epochs(state)
-                        return "source"
-                elif (stopped := self.after_step(state, record)) is not None:
-                    break
-            return stopped
-        finally:
-            batches.close()
+        while (stopped := limits.reached(state)) is None:
+            record = None
+            try:
+                with on_the_clock(state):
+                    with batches.reading():
+                        batch = batches.draw(state, self.interrupted)
+                    if batch is not None:
+                        record = step(state, batch, self.n_threads)
+            except MidStep:
+                return "interrupt"
+            except BaseException as error:
+                if batches.is_reading:
+                    self._save(error, state)
+                raise
+            if record is None:
+                state.end_epoch()
+                if limits.reached(state) is None and not batches.begin_epoch():
+                    limits.warn_of_fewer_epochs(state)
+                    return "source"
+            elif (stopped := self.after_step(state, record)) is not None:
+                break
+        return stopped
 
-    def _draw(self, batches: Batches, state: State) -> MiniBatch | None:
-        """Return the next batch; if reading fails, attach the state to the exception."""
-        try:
-            return batches.draw(state, self.interrupted)
-        except MidStep:
-            raise
-        except BaseException as error:
-            error.add_note(f"The run had reached step {state.step}; its state is error.state.")
-            with suppress(AttributeError, TypeError):  # some exceptions accept no attributes
-                error.state = state  # type: ignore[attr-defined]
-            self._callbacks.finish(state)
-            raise
+    def _save(self, error: BaseException, state: State) -> None:
+        """Attach the last whole state to the exception of a source, and show it to callbacks."""
+        error.add_note(f"The run had reached step {state.step}; its state is error.state.")
+        with suppress(AttributeError, TypeError):  # some exceptions accept no attributes
+            error.state = state  # type: ignore[attr-defined]
+        _also(error, lambda: self._callbacks.finish(state))
+
+
+def _also(error: BaseException, action: Callable[[], None]) -> None:
+    """Do something while an exception is under way; if that raises too, note it there."""
+    try:
+        action()
+    except BaseException as second:  # noqa: BLE001 (the first one is raised)
+        error.add_note(f"A callback then raised {second!r}.")

@@ -29,7 +29,7 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
         weight += part.new.total_weight()
         nonzeros += part.nonzeros
         short += part.short
-    # From here on the step is made: an interrupt before leaves nothing that a resumed run would see.
+    # A step that ends before this has changed nothing but the statistics, which `Batch` clears.
     state.last_used[used] = seen
     for rows, costs in worst:
         remember_worst(state, rows, costs)

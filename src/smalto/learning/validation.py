@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,5 +62,8 @@ def schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
     if isinstance(every, numbers.Integral):
         period = check_integer("validate_every", every)
         return lambda step: step % period == 0
-    steps = frozenset(int(number) for number in every)  # type: ignore[union-attr]
+    if isinstance(every, str) or not isinstance(every, Iterable):
+        message = f"validate_every must be an integer or a sequence of them, got {every!r}"
+        raise TypeError(message)
+    steps = frozenset(check_integer("validate_every", number, low=0) for number in every)
     return lambda step: step in steps

@@ -245,9 +245,11 @@ class _Descent:
         state.step += 1
         state.samples += codes.n
         nonzeros = float(np.count_nonzero(codes.old)) / codes.n
-        state.epoch += codes.n == state.n_rows
         record = state.record(cost / codes.n, nonzeros, lam=coder.lam, replaced=replaced)
-        return replace(record, surrogate=cost / codes.n)
+        whole = codes.n == state.n_rows
+        state.epoch += whole
+        # Costs of parts of the data cannot be compared with one another.
+        return replace(record, surrogate=cost / codes.n if whole else None)
 
     def has_stalled(self, tol: float) -> bool:
         """Return whether the last iterations lowered the cost by less than the share ``tol``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -47,6 +48,14 @@ class Batches(ABC):
     n_features: int
     dtype: np.dtype[Any]
     has_missing: bool = False
+    is_reading: bool = False  # True after an exception: it came from reading
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Mark that samples are being read, so that a failure of the source is told from others."""
+        self.is_reading = True
+        yield
+        self.is_reading = False
 
     @abstractmethod
     def first_samples(self, count: int, seed: int) -> Rows:

@@ -138,7 +138,8 @@ class DatasetBatches(Batches):
             # Only a step that forgets the past can be abandoned midway.
             if self._in_parts and interrupted():
                 raise MidStep
-            block, _, _ = next(self._blocks)
+            with self.reading():
+                block, _, _ = next(self._blocks)
             done += len(block)
             yield block
 

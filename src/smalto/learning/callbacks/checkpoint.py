@@ -80,6 +80,7 @@ class Checkpoint(Callback):
         self.keep, self.on_error = check_integer("keep", keep), on_error
         self._clock: float | None = None  # when the last file was written, or the run began
         self._saved = -1  # the step of the last file
+        self._complete = True  # whether that file has all that is known of this step
 
     def __call__(self, state: State, record: Record) -> None:
         """Save the state if a file is due."""
@@ -93,7 +94,8 @@ class Checkpoint(Callback):
 
     def finish(self, state: State) -> None:
         """Save the last state of the run, unless it has been saved already."""
-        if state.step != self._saved:
+        measured = bool(state.history) and state.history[-1].test_cost is not None
+        if state.step != self._saved or (measured and not self._complete):
             self.save(state)
         self._clock = None
 
@@ -114,3 +116,4 @@ class Checkpoint(Callback):
             self._clock = time.monotonic()
             return
         self._clock, self._saved = time.monotonic(), state.step
+        self._complete = not state.history or state.history[-1].test_cost is not None

@@ -17,8 +17,8 @@ class EarlyStopping(Callback):
     """A callback that stops the run when several evaluations of the cost bring no improvement.
 
     The cost is that of the validation set, each time `learn` evaluates it. Without a validation
-    set it is the surrogate at steps 1, 2, 3, 4, 6, 8, 12, ..., or the cost of the batch where the
-    surrogate is unknown (`SGD`). The whole ``state.history`` counts, also after resuming.
+    set it is the surrogate at steps 1, 2, 3, 4, 6, 8, 12, ..., or the cost of the batch for learners
+    without a surrogate (`SGD`). The whole ``state.history`` counts, also after resuming.
 
     Parameters
     ----------
@@ -37,7 +37,9 @@ class EarlyStopping(Callback):
 
     def __call__(self, state: State, record: Record) -> bool:
         """Return whether to stop after this step."""
-        evaluations = list(_costs(state.history))
+        if record.test_cost is None and not _is_due(record.step):
+            return False
+        evaluations = list(_costs(state))
         if not evaluations or evaluations[-1][0] != record.step:
             return False
         best, waited = float("inf"), 0
@@ -47,16 +49,15 @@ class EarlyStopping(Callback):
         return waited >= self.patience
 
 
-def _costs(history: list[Record]) -> Iterator[tuple[int, float]]:
+_is_due = schedule(None)
+
+
+def _costs(state: State) -> Iterator[tuple[int, float]]:
     """Yield each step at which the cost was evaluated, and the cost."""
-    validated = any(record.test_cost is not None for record in history)
-    is_due = schedule(None)
-    for record in history:
-        if validated:
-            cost = record.test_cost
-        elif is_due(record.step):
-            cost = record.batch_cost if record.surrogate is None else record.surrogate
-        else:
-            cost = None
+    validated = any(record.test_cost is not None for record in state.history)
+    for record in state.history:
+        cost = record.test_cost
+        if not validated and _is_due(record.step):
+            cost = record.surrogate if state.learner.has_surrogate else record.batch_cost
         if cost is not None:
             yield record.step, cost

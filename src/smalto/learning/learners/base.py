@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from smalto.checks import Array, check_role
 from smalto.learning.dictionary.feature_sweep import View
 from smalto.learning.memory.code_store import CodeStore
-from smalto.learning.memory.contributions import Contribution
+from smalto.learning.memory.contributions import Addition
 from smalto.learning.memory.state import State
 from smalto.learning.memory.statistics import Stats
 
@@ -21,6 +21,11 @@ class Learner(ABC):
 
     whole_data: ClassVar[bool] = False
     """Whether each step draws the whole data set and forgets all but the dictionary."""
+
+    @property
+    def has_surrogate(self) -> bool:
+        """Whether `update` leaves the surrogate of the past in ``state.surrogate`` (else NaN)."""
+        return True
 
     def resolve(self, n_atoms: int, n_rows: int | None) -> Learner:
         """Return this learner with the settings that depend on the size of the problem decided."""
@@ -43,7 +48,7 @@ class Learner(ABC):
         """Scale the statistics of the past before ``n_new`` samples are added."""
 
     @abstractmethod
-    def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
+    def learn_from(self, state: State, new: Addition, numbers: Array, n_threads: int) -> None:
         """Add coded samples, with these numbers in the data set, to the statistics."""
 
     @abstractmethod
@@ -56,6 +61,13 @@ class Learner(ABC):
     def view(self, state: State) -> View | None:
         """Return the features that the next step looks at, or None for all."""
         return None
+
+
+def check_suits(learner: Learner, *, stream: bool, missing: bool) -> None:
+    """Raise ValueError if the learner cannot learn from such data."""
+    refusal = learner.refusal(stream=stream, missing=missing)
+    if refusal is not None:
+        raise ValueError(refusal)
 
 
 def check_learner(learner: Any) -> Learner:

@@ -9,7 +9,7 @@ from smalto.checks import Array, check_integer
 from smalto.learning.dictionary.sweep import sweep
 from smalto.learning.learners.base import Learner
 from smalto.learning.memory.code_store import CodeStore
-from smalto.learning.memory.contributions import Contribution
+from smalto.learning.memory.contributions import Addition
 from smalto.learning.memory.state import State
 from smalto.learning.memory.statistics import Stats
 
@@ -44,7 +44,7 @@ class Batch(Learner):
         state.stats[0].clear()
         state.surrogate = 0.0
 
-    def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
+    def learn_from(self, state: State, new: Addition, numbers: Array, n_threads: int) -> None:
         """Add coded samples to the statistics."""
         new.add_to(state.stats[0], 1.0, n_threads)
         state.surrogate += float(new.weighted_costs().sum())

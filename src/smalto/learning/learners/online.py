@@ -12,7 +12,7 @@ from smalto.learning.dictionary.feature_sweep import View, sweep_view, view_at
 from smalto.learning.dictionary.sweep import sweep
 from smalto.learning.learners.base import Learner
 from smalto.learning.memory.code_store import CodeStore
-from smalto.learning.memory.contributions import Contribution
+from smalto.learning.memory.contributions import Addition, Contribution
 from smalto.learning.memory.state import State
 from smalto.learning.memory.statistics import Stats
 
@@ -76,6 +76,11 @@ class Online(Learner):
             message = f"memory='replace' forgets nothing, so rho must be 0 or None, got {self.rho}"
             raise ValueError(message)
 
+    @property
+    def has_surrogate(self) -> bool:
+        """Whether the surrogate is known: not for steps that look at some features only."""
+        return self.features is None
+
     def resolve(self, n_atoms: int, n_rows: int | None) -> Online:
         """Return this learner with ``batch_size`` and ``rho`` decided."""
         size = self.batch_size
@@ -132,10 +137,11 @@ class Online(Learner):
             part.decay(beta)
         state.surrogate *= beta
 
-    def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
+    def learn_from(self, state: State, new: Addition, numbers: Array, n_threads: int) -> None:
         """Add coded samples to the statistics; remove their old codes if these are stored."""
         weight = 1.0 / self._size
         if state.store is not None:
+            assert isinstance(new, Contribution), "codes are stored, not sums of them"
             seen = state.store.counts[numbers] >= 0
             if seen.any():
                 old, penalties = state.store.fetch(numbers[seen]), state.store.penalties

@@ -8,7 +8,7 @@ from smalto.checks import Array, check_integer, check_number
 from smalto.learning.dictionary.sweep import gradient_step
 from smalto.learning.learners.base import Learner
 from smalto.learning.memory.code_store import CodeStore
-from smalto.learning.memory.contributions import Contribution
+from smalto.learning.memory.contributions import Addition
 from smalto.learning.memory.state import State
 from smalto.learning.memory.statistics import Stats
 
@@ -38,6 +38,11 @@ class SGD(Learner):
         check_number("b", self.b, low=0)
         check_integer("batch_size", self.batch_size)
 
+    @property
+    def has_surrogate(self) -> bool:
+        """Whether there is a surrogate: no, nothing is kept of the past."""
+        return False
+
     def rows_per_step(self, n_rows: int) -> int:
         """Return the batch size."""
         return self.batch_size
@@ -51,7 +56,7 @@ class SGD(Learner):
         state.stats[0].clear()
         state.surrogate = float("nan")
 
-    def learn_from(self, state: State, new: Contribution, numbers: Array, n_threads: int) -> None:
+    def learn_from(self, state: State, new: Addition, numbers: Array, n_threads: int) -> None:
         """Add coded samples to the statistics."""
         new.add_to(state.stats[0], 1.0, n_threads)
 

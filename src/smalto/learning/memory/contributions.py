@@ -46,7 +46,7 @@ class Part(NamedTuple):
     """One coded block of the samples of a step."""
 
     numbers: Array
-    new: Any  # an Addition
+    new: Addition
     nonzeros: int
     short: int  # samples for which the coder's bound on the error was out of reach
 

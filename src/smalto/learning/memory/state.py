@@ -19,7 +19,7 @@ from smalto.learning.memory.statistics import Stats
 from smalto.learning.options import Continuation, Replacement
 
 
-@dataclass
+@dataclass(eq=False)
 class State:
     """The state of a run, from which `learn` resumes it bit for bit, given the same data.
 
