@@ -295,7 +295,7 @@ def test_validation_callbacks_and_limits():
 
     def watch(state, record):
         seen.append((state.D.copy(), record.step))
-        return record.epoch >= 4
+        return state.epoch >= 4
 
     model = NMF(5, callbacks=[watch], tol=0, random_state=0)
     model.fit(X, validation=X[:50], validate_every=2)
