@@ -17,7 +17,7 @@ TOLERANCE = {np.float32: 2e-3, np.float64: 1e-8}
 
 def quiet(X, D, coder, **kwargs):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "eps is out of reach|nonzeros=")
+        warnings.filterwarnings("ignore", "eps is out of reach|max_nonzeros=")
         return encode(X, D, coder, **kwargs)
 
 
