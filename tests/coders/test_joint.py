@@ -27,7 +27,7 @@ GAP = {np.float32: 2e-5, np.float64: 1e-9}
 
 def quiet(X, D, coder, **kwargs):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "eps is out of reach|nonzeros=")
+        warnings.filterwarnings("ignore", "eps is out of reach|max_nonzeros=")
         return encode(X, D, coder, **kwargs)
 
 

@@ -256,7 +256,7 @@ def test_a_signal_with_holes_is_coded_as_if_they_were_not_there(coder, dtype):
         if not known.any():
             continue
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "nonzeros=|eps is out of reach")
+            warnings.filterwarnings("ignore", "max_nonzeros=|eps is out of reach")
             alone = encode(
                 np.ascontiguousarray(X[[i]][:, known]), np.ascontiguousarray(D[:, known]), coder
             )
