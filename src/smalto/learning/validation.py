@@ -55,7 +55,7 @@ class Validation:
         return mean_cost(self.signals, state.D, state.coder, n_threads)
 
 
-def schedule(every: int | Sequence[int] | None) -> Callable[[int], bool]:
+def schedule(every: Any) -> Callable[[int], bool]:
     """Return a function that tells whether to evaluate held-out samples after a step."""
     if every is None:
         return lambda step: is_power_of_two(step) or (step % 3 == 0 and is_power_of_two(step // 3))
