@@ -1,8 +1,8 @@
 """How every kernel of the library is compiled.
 
 Numba compiles a kernel once for each combination of argument types, and a literal such as 0 has a
-type of its own. Counters that are passed to other kernels therefore begin as ``np.int64(0)``: this
-halves the time of the first call.
+type of its own. Counters that are passed to other kernels therefore begin as ``np.int64(0)``, or
+everything below would be compiled twice.
 """
 
 from __future__ import annotations
