@@ -21,3 +21,7 @@ summing: Any = njit(
 
 # The same, for what is called in the innermost loops, where passing arguments would take time.
 inlined: Any = njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+
+# The same, for parts of one caller that have a name for the sake of the reader: they are merged into
+# it before it is compiled, which saves a kernel that would contain all that they call.
+part: Any = njit(cache=True, nogil=True, error_model="numpy", _nrt=False, inline="always")
