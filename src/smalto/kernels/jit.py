@@ -1,8 +1,8 @@
 """How every kernel of the library is compiled.
 
 Numba compiles a kernel once for each combination of argument types, and a literal such as 0 has a
-type of its own. Counters that are passed to other kernels therefore begin as ``np.int64(0)``: this
-halves the time of the first call.
+type of its own. Counters that are passed to other kernels therefore begin as ``np.int64(0)``, or
+everything below would be compiled twice.
 """
 
 from __future__ import annotations
@@ -39,3 +39,7 @@ summing: Any = _compiled(fastmath={"reassoc", "contract", "nsz"})
 
 # The same, for what is called in the innermost loops, where passing arguments would take time.
 inlined: Any = _compiled(forceinline=True)
+
+# The same, for parts of one caller that have a name for the sake of the reader: they are merged into
+# it before it is compiled, which saves a kernel that would contain all that they call.
+part: Any = _compiled(inline="always")

@@ -59,7 +59,7 @@ class Small(NamedTuple):
 
 
 def make_small(room: int, groups: int, dtype: Any) -> Small:
-    """Room for so many atoms and groups: one per thread, reused for every signal."""
+    """Room for ``room`` atoms and as many groups as given: one per thread, for every signal."""
     b, code, corr, trial, change, steep = np.empty((6, room))
     spots, innermost = np.empty((2, room), np.int64)
     weight, squares, factor = np.empty((3, groups))

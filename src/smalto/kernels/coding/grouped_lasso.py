@@ -48,12 +48,13 @@ ERROR, INNER, SIZE, LENGTH, CANCELS = range(5)
 
 
 @kernel
-def _correlate(whole, small, n, signal):
+def _correlate(search, n, signal):
     """Refresh the correlations of all atoms; those of the working set are known more exactly.
 
     Returns the number of atoms whose coefficient is not zero.
     """
-    buffer, width = whole.buffer, signal.width
+    whole, small, buffer = search
+    width = signal.width
     s = np.int64(0)
     for i in range(n):
         if small.code[i] != 0.0:
@@ -156,9 +157,9 @@ def _certified(forest, whole, penalty, measures, share):
 @kernel
 def _descend(forest, search, n, penalty, signal, tally):
     """Find the optimum from the n atoms that have joined; returns their number, −1 if full."""
-    whole, small = search
+    whole, small, buffer = search
     measures = whole.measures
-    narrow = whole.buffer.itemsize == 4
+    narrow = buffer.itemsize == 4
     aim, too_large = (AIM_32, SHORT_32) if narrow else (AIM_64, SHORT_64)
     free = penalty.lam == 0.0 and penalty.l1 == 0.0
     scale = np.float64(largest_magnitude(signal.q, signal.start, signal.width))
@@ -167,7 +168,7 @@ def _descend(forest, search, n, penalty, signal, tally):
     for _ in range(MOST_ROUNDS):
         tally.rounds[signal.row] += 1
         worst = solve_small(small, n, p, blocks, penalty, enough) if n > 0 else 0.0
-        s = _correlate(whole, small, n, signal)
+        s = _correlate(search, n, signal)
         _measure(small, n, p, penalty, signal.norm, measures)
         top = _violations(forest, whole, s, penalty)
         noise = NOISE * (scale + measures[CANCELS])
@@ -225,7 +226,7 @@ def grouped_lasso_rows(G, signals, row, forest, penalty, search, out, tally):
     """
     n_rows, width = signals.Q.shape
     q = signals.Q.reshape(-1)
-    whole, small = search
+    whole, small, _ = search
     warm = signals.first.indptr.size > 1
     while row < n_rows:
         position = out.indptr[row]

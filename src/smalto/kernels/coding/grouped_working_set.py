@@ -50,7 +50,6 @@ class Whole(NamedTuple):
     atoms: Any  # int64 (room,): the working set, by rank
     active: Any  # int64 (room,): those of it whose coefficient is not zero
     chosen: Any  # bool (k,): whether an atom is in the working set, all False between signals
-    buffer: Any  # (width + room,): correlations in the dtype of G, followed by coefficients
     c: Any  # float64 (k,): correlations of the residual
     v: Any  # float64 (k,)
     score: Any  # float64 (units,)
@@ -64,8 +63,9 @@ class Whole(NamedTuple):
 class GroupedSearch(NamedTuple):
     """Scratch for one signal."""
 
-    whole: Whole
+    whole: Whole  # in float64, whatever the dtype of the data: compiled only once
     small: Small
+    buffer: Any  # (width + room,): correlations in the dtype of G, followed by coefficients
 
 
 def make_grouped_search(forest: Forest, width: int, room: int, dtype: Any) -> GroupedSearch:
@@ -79,7 +79,6 @@ def make_grouped_search(forest: Forest, width: int, room: int, dtype: Any) -> Gr
         atoms=atoms,
         active=active,
         chosen=np.zeros(k, np.bool_),
-        buffer=np.empty(width + room, dtype),
         c=c,
         v=v,
         score=np.empty(len(forest.unit_ptr) - 1),
@@ -89,7 +88,8 @@ def make_grouped_search(forest: Forest, width: int, room: int, dtype: Any) -> Gr
         used=used,
         unused=unused,
     )
-    return GroupedSearch(whole, make_small(room, n_groups, dtype))
+    small = make_small(room, n_groups, dtype)
+    return GroupedSearch(whole, small, np.empty(width + room, dtype))
 
 
 @kernel

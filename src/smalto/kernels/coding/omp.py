@@ -48,7 +48,7 @@ from smalto.kernels.coding.omp_fit import (
     solve_kept,
     write_code,
 )
-from smalto.kernels.jit import kernel
+from smalto.kernels.jit import kernel, part
 from smalto.kernels.simd import lanes, load, store
 
 DELICATE = 1e2  # times the share that makes an atom dependent: below, the factor is inexact
@@ -227,7 +227,7 @@ def _pursue(exact, stage, limits, rules, active, s, used):
     return Outcome(s, _DONE, np.float64(top), delicate, choices)
 
 
-@kernel
+@part
 def _search_fast(exact, stage, limits, rules, active, used):
     """Choose atoms in float32 for a signal in float64 and fit them exactly.
 
@@ -250,7 +250,7 @@ def _search_fast(exact, stage, limits, rules, active, used):
     return s, end, finished, found.choices
 
 
-@kernel
+@part
 def _search_exact(stage, limits, rules, active, s, used):
     """Let atoms join the s active ones in the precision of the data, and fit them all.
 
