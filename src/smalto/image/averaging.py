@@ -9,7 +9,7 @@ import numpy as np
 
 from smalto.checks import Array, check_finite, float_dtype
 from smalto.image.checks import check_fits, check_patch_size, check_shape
-from smalto.kernels.image.patch_gathering import put
+from smalto.kernels.image.patch_gathering import Layout, Sums, put
 
 _ROWS = 1 << 14  # patches added at a time
 
@@ -89,9 +89,8 @@ class PatchAverage:
             raise ValueError(message)
         line = self.shape[1] * self._channels
         offsets = rows * line + columns * self._channels
-        layout = line, height, width * self._channels
-        sums = self._origin, self._sum, self._weight
-        put(patches, means, offsets, weights, *layout, *sums)
+        layout = Layout(line, height, width * self._channels, self._channels)
+        put(patches, means, offsets, weights, layout, Sums(self._origin, self._sum, self._weight))
 
     @property
     def weight(self) -> Array:

@@ -87,12 +87,16 @@ class PatchGrid:
         first = (picture * self.pixels.shape[1] + row) * self.line + column * self.channels
         return np.ascontiguousarray(first, np.int64)
 
+    @property
+    def layout(self) -> kernels.Layout:
+        """Where the numbers of a patch are in a picture, for kernels."""
+        return kernels.Layout(self.line, self.size[0], self.span, self.channels)
+
     def measures(self, positions: Array) -> Array:
         """Mean, minimum, maximum and squared contrast of the patches at these positions (n, 4)."""
         out = np.empty((len(positions), 4))
         offsets = self.offsets(*self.corners(positions))
-        layout = self.line, self.size[0], self.span, self.channels
-        kernels.measure(self.flat, offsets, *layout, self.scale, out)
+        kernels.measure(self.flat, offsets, self.layout, self.scale, out)
         return out
 
     def gather(
@@ -103,10 +107,8 @@ class PatchGrid:
         ``groups`` is 1 to subtract the mean of each patch, the number of channels to subtract
         that of each channel, 0 to subtract nothing.
         """
-        layout = self.line, self.size[0], self.span
-        kernels.gather(
-            self.flat, offsets, *layout, self.scale, int(groups), bool(normalize), out, means
-        )
+        treatment = kernels.Treatment(self.scale, int(groups), bool(normalize))
+        kernels.gather(self.flat, offsets, self.layout, treatment, out, means)
 
     def gather_known(
         self,
@@ -124,9 +126,8 @@ class PatchGrid:
         (n, groups) and missing (n, m). Missing pixels become ``fill``. Means and norms are those
         of the known pixels.
         """
-        layout = self.line, self.size[0], self.span, self.channels
-        treatment = self.scale, int(groups), bool(normalize), float(fill)
-        kernels.gather_known(self.flat, mask, offsets, *layout, *treatment, *outputs)
+        treatment = kernels.Treatment(self.scale, int(groups), bool(normalize))
+        kernels.gather_known(self.flat, mask, offsets, self.layout, treatment, float(fill), outputs)
 
 
 def as_grids(

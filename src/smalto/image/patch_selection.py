@@ -78,19 +78,19 @@ def _left_out(
     grid: PatchGrid, marks: Array | None, selection: Selection, picture: int, row: int
 ) -> Array:
     """Whether each patch of one row of positions is left out."""
-    _, height, width, channels = grid.pixels.shape
+    _, height, width, _ = grid.pixels.shape
     columns = grid.shape[1]
-    layout = (picture * height + row) * grid.line, grid.line, *grid.size, channels
+    begin = (picture * height + row) * grid.line
     out = np.zeros(columns, np.bool_)
     if selection.skip_constant:
         lows, highs = np.empty((2, width), grid.pixels.dtype)
         low, high = np.empty((2, columns), grid.pixels.dtype)
-        extremes(grid.flat, *layout, lows, highs, low, high)
+        extremes(grid.flat, begin, grid.layout, lows, highs, low, high)
         out |= is_flat(grid.scale * low, grid.scale * high, selection.center)
     if selection.min_contrast > 0:
         sums, squares = np.empty((2, width))
         contrast = np.empty(columns)
-        contrasts(grid.flat, *layout, sums, squares, contrast)
+        contrasts(grid.flat, begin, grid.layout, sums, squares, contrast)
         out |= grid.scale**2 * contrast < selection.min_contrast**2
     if marks is not None:
         count = count_missing_in_row(grid, marks, picture, row)

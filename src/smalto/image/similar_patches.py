@@ -32,11 +32,11 @@ def similar_groups(
     rows, columns = guide.strided(stride)
     members = min(most, min(shape[0], reach + 1) * min(shape[1], reach + 1))
     found = np.empty((len(rows), len(columns), members), np.int64)
-    layout = guide.line, guide.channels, guide.size[0], guide.span, *shape
 
     def task(number: int) -> None:
         row, distances = int(rows[number]), np.empty(members)
-        nearest_alike(guide.flat, *layout, row, columns, reach, distances, found[number])
+        layout = guide.layout
+        nearest_alike(guide.flat, layout, shape, row, columns, reach, distances, found[number])
 
     run_tasks(task, len(rows), n_threads)
     return found.reshape(-1, members)

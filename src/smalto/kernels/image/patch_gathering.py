@@ -6,19 +6,46 @@ at ``((f·height + r)·width + c)·channels``.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from smalto.kernels.jit import kernel, summing
 
 MEAN, LOW, HIGH, CONTRAST = 0, 1, 2, 3  # columns of the measures of patches
 
 
+class Layout(NamedTuple):
+    """Where the numbers of a patch are in a picture: ``height`` lines of ``span`` numbers."""
+
+    line: int  # numbers in a line of the picture
+    height: int  # lines of a patch
+    span: int  # numbers in a line of a patch: its width times the channels
+    channels: int
+
+
+class Treatment(NamedTuple):
+    """What is done to patches: values are scaled, means subtracted, norms made 1."""
+
+    scale: float
+    groups: int  # means: 1 for all numbers, the number of channels for each channel, or 0
+    normalize: bool
+
+
+class Sums(NamedTuple):
+    """Weighted sums over the patches that cover a value of a picture, flat."""
+
+    origin: Any  # the first value that a pixel received
+    total: Any  # sum of weighted values, relative to it
+    weight: Any  # sum of weights
+
+
 @summing
-def measure(flat, corners, line, height, span, channels, scale, measures):
+def measure(flat, corners, layout, scale, measures):
     """Measure the patches that begin at ``corners``, with values multiplied by ``scale``.
 
-    A patch has ``height`` lines of ``span`` numbers (its width times the channels); lines of the
-    picture are ``line`` numbers long. ``measures`` (n, 4) receives the mean, the smallest and the
-    largest value, and the mean over channels of the variance over pixels.
+    ``measures`` (n, 4) receives the mean, the smallest and the largest value, and the mean over
+    channels of the variance over pixels.
     """
+    line, height, span, channels = layout
     size = height * span
     for i in range(corners.size):
         start = corners[i]
@@ -44,14 +71,14 @@ def measure(flat, corners, line, height, span, channels, scale, measures):
 
 
 @summing
-def gather(flat, corners, line, height, span, scale, groups, normalize, out, means):
+def gather(flat, corners, layout, treatment, out, means):
     """Copy the patches that begin at ``corners`` to the rows of ``out``.
 
-    Values are multiplied by ``scale``; then means are subtracted, and with ``normalize`` the norm
-    becomes 1. There are ``groups`` means (1: one for all numbers; the number of channels: one for
-    each channel; 0: nothing is subtracted), which go to ``means`` (n, groups). Everything is
-    computed in float64 and rounded once.
+    The means that are subtracted go to ``means`` (n, groups). Everything is computed in float64
+    and rounded once.
     """
+    line, height, span, _ = layout
+    scale, groups, normalize = treatment
     size = height * span
     step = max(groups, 1)
     for i in range(corners.size):
@@ -84,12 +111,13 @@ def gather(flat, corners, line, height, span, scale, groups, normalize, out, mea
 
 
 @kernel
-def extremes(flat, begin, line, height, width, channels, lows, highs, out_low, out_high):
+def extremes(flat, begin, layout, lows, highs, out_low, out_high):
     """The smallest and the largest value of each patch in one row of patches.
 
     Their upper left corners are in the line of the picture that starts at ``begin``; ``lows`` and
     ``highs`` are scratch for a line of pixels.
     """
+    line, height, span, channels = layout
     pixels = line // channels
     for p in range(pixels):
         lows[p] = highs[p] = flat[begin + p * channels]
@@ -104,19 +132,21 @@ def extremes(flat, begin, line, height, width, channels, lows, highs, out_low, o
     for p in range(places):
         out_low[p] = lows[p]
         out_high[p] = highs[p]
-    for b in range(1, width):
+    for b in range(1, span // channels):
         for p in range(places):
             out_low[p] = min(out_low[p], lows[p + b])
             out_high[p] = max(out_high[p], highs[p + b])
 
 
 @kernel
-def contrasts(flat, begin, line, height, width, channels, sums, squares, out):
+def contrasts(flat, begin, layout, sums, squares, out):
     """The mean over channels of the variance over pixels, of each patch in one row of patches.
 
     Sums are taken afresh for each patch, relative to a pixel nearby: nothing drifts, little
     cancels. ``sums`` and ``squares`` are scratch for a line of pixels.
     """
+    line, height, span, channels = layout
+    width = span // channels
     count = height * width
     places = out.size
     out[:] = 0.0
@@ -140,12 +170,13 @@ def contrasts(flat, begin, line, height, width, channels, sums, squares, out):
 
 
 @kernel
-def put(patches, means, corners, weights, line, height, span, origin, total, weight):
+def put(patches, means, corners, weights, layout, sums):
     """Add patches, with their ``means`` (n, groups) added back, to sums of weighted values.
 
-    ``total`` is relative to ``origin``, the first value that a pixel received: where all patches
-    agree the average is exact.
+    Where all patches agree the average is exact.
     """
+    line, height, span, _ = layout
+    origin, total, weight = sums
     groups = means.shape[1]
     for i in range(corners.size):
         w = weights[i]
@@ -174,13 +205,16 @@ def decode(indptr, indices, values, D, out):
 
 
 @kernel
-def gather_known(flat, mask, corners, line, height, span, channels, scale, groups, normalize,
-                 hole, out, means, missing):  # fmt: skip
+def gather_known(flat, mask, corners, layout, treatment, hole, outputs):
     """Copy patches as `gather` does where pixels are missing; means and norms are of known ones.
 
     ``mask`` (flat, one number per pixel) is nonzero where a pixel is missing; its values become
-    ``hole``, and ``missing`` (n, m) is True there.
+    ``hole``. ``outputs`` are patches (n, m), means (n, groups), and whether a value is missing
+    (n, m).
     """
+    line, height, span, channels = layout
+    scale, groups, normalize = treatment
+    out, means, missing = outputs
     step = max(groups, 1)
     for i in range(corners.size):
         start = corners[i]

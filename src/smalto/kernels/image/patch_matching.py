@@ -21,16 +21,17 @@ def _distance(flat, here, there, line, height, span, bound):
 
 
 @kernel
-def nearest_alike(flat, line, channels, height, span, lines, columns, row, places, reach,
-                  distances, found):  # fmt: skip
+def nearest_alike(flat, layout, shape, row, places, reach, distances, found):
     """Find the patches most similar to some patches of one row of patches.
 
-    There are ``lines`` rows of ``columns`` patches, numbered row by row; the patches to compare
-    with others are those of row ``row`` in the columns ``places``. The others are at most ``reach``
+    There are ``shape`` (rows, columns) patches, numbered row by row; the patches to compare with
+    others are those of row ``row`` in the columns ``places``. The others are at most ``reach``
     rows and columns away; of equally similar ones, the first count. ``found`` (len(places), most)
     receives the numbers of the ``most`` nearest ones, the patch itself among them, by increasing
     distance; there must be that many. ``distances`` (most,) is scratch.
     """
+    line, height, span, channels = layout
+    lines, columns = shape
     most = distances.size
     for i in range(places.size):
         column = places[i]
