@@ -17,7 +17,8 @@ from benchmarks.paper.frame import Part, Study, Verdict
 from benchmarks.peers.common import Array, timed
 from smalto import NMF, learn
 from smalto.coders import Lasso
-from smalto.constraints import ElasticNetBall, L2Ball, density
+from smalto.constraints import ElasticNetBall, L2Ball
+from smalto.constraints.density import density
 from smalto.plot import mosaic
 
 TITLE = "Figures 3 to 5: PCA, NMF, dictionary learning, SPCA"

@@ -31,7 +31,8 @@ from benchmarks.peers.common import (
 )
 from smalto import learn
 from smalto.coders import Lasso
-from smalto.constraints import Constraint, ElasticNetBall, L2Ball, density
+from smalto.constraints import Constraint, ElasticNetBall, L2Ball
+from smalto.constraints.density import density
 
 GAMMA = 0.1
 BATCH = 512  # of SPAMS: the paper's
