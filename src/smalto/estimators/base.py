@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -28,6 +27,7 @@ from smalto.coders.coding import mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, Signals, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint, L2Ball
+from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.nested_parameters import NestedParameters
 from smalto.learning._learn import learn
 from smalto.learning.batches.convert import as_batches
@@ -44,18 +44,6 @@ from smalto.learning.run_settings import RunSettings
 from smalto.learning.step import step
 from smalto.sources import as_source, is_dask, lies_elsewhere
 from smalto.threads import resolve_threads, single_threaded_blas
-
-
-@contextmanager
-def all_or_nothing(model: Any) -> Iterator[None]:
-    """Restore the attributes of a model if the body raises."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
 
 
 def takes_a_stream(model: Factorization) -> bool:

@@ -20,7 +20,8 @@ from smalto.coders.coding import ROWS_AT_ONCE, code_rows, prepare
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_mask, as_signals, blocks, in_groups
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball
-from smalto.estimators.base import Factorization, Problem, all_or_nothing, takes_a_stream
+from smalto.estimators.all_or_nothing import all_or_nothing
+from smalto.estimators.base import Factorization, Problem, takes_a_stream
 from smalto.estimators.nndsvd import nndsvd
 from smalto.learning.alternating.descent import alternate, stages
 from smalto.learning.alternating.variables import is_free

@@ -25,7 +25,7 @@ from smalto.checks import (
 from smalto.coders.base import Coder, check_coder
 from smalto.constraints import Constraint, FusedLassoBall
 from smalto.constraints.base import check_constraint
-from smalto.estimators.base import all_or_nothing
+from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.nested_parameters import NestedParameters
 from smalto.estimators.rank_one import Pair, Side, codes_of, find_pair, keep_largest
 from smalto.threads import single_threaded_blas
