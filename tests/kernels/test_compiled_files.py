@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from smalto.kernels import compiled_files, compiling
-from smalto.kernels.compiled_files import KernelCache, cache_folder, cpu_level, source_digest
+from smalto.kernels.compiled_files import KernelCache, cache_folder, source_digest
 from smalto.kernels.jit import kernel
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -159,21 +159,6 @@ def test_the_folder_is_the_one_that_numba_is_told():
     if numba.config.CACHE_DIR:
         assert cache_folder() == Path(numba.config.CACHE_DIR) / "smalto-kernels"
     assert KernelCache(double).cache_path == str(cache_folder())
-
-
-def test_levels_of_processors(monkeypatch):
-    features = dict.fromkeys(set().union(*compiled_files._NEEDS.values()), True)
-    monkeypatch.setattr(compiled_files.llvm, "get_host_cpu_features", lambda: features)
-    monkeypatch.setattr(compiled_files.llvm, "get_process_triple", lambda: "x86_64-unknown-linux")
-    assert cpu_level() == "x86-64-v4"
-    features["avx512bw"] = False
-    assert cpu_level() == "x86-64-v3"
-    features["fma"] = False
-    assert cpu_level() == "x86-64-v2"
-    features["popcnt"] = False
-    assert cpu_level() is None
-    monkeypatch.setattr(compiled_files.llvm, "get_process_triple", lambda: "aarch64-apple-darwin")
-    assert cpu_level() is None
 
 
 def test_what_takes_long_is_mentioned_once(caplog, monkeypatch):

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: those that came with the package, and those compiled here.
+"""Compiled kernels on disk.
 
 Numba's own cache asks for the exact CPU, notices changes of the file that a kernel is in but not
 of the kernels that it calls, and numbers its files by an index that two processes may get wrong.
@@ -6,8 +6,7 @@ Here the name of a file is a digest of everything that its code depends on: the 
 kernel and of all kernels below it, the types of the arguments, the versions of Python, Numba and
 llvmlite, and the processor. Whoever finds a file can use it, and whoever writes one writes the same.
 
-Files that came with the package are compiled for a level of the processor (see `cpu_level`), not
-for one model, and are only read. All others lie in a folder of the user (see `cache_folder`).
+They lie in a folder of the user (see `cache_folder`), never in that of the package.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import llvmlite
-import llvmlite.binding as llvm
 import numba
 from numba.core import config
 from numba.core.caching import _Cache
@@ -35,16 +33,8 @@ from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
 HERE = Path(__file__).parent
-PREBUILT = HERE / "prebuilt"
-BUILD_FOLDER = "SMALTO_BUILD_KERNELS"  # environment: where to put kernels that come with a wheel
-LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")  # what LLVM calls them
 # Settings of Numba that change the code.
 _FLAGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
-_NEEDS = {
-    "x86-64-v2": {"sse4.2", "popcnt", "ssse3", "cx16"},
-    "x86-64-v3": {"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"},
-    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
-}
 
 
 class KernelCache(_Cache):  # type: ignore[misc]
@@ -66,10 +56,6 @@ class KernelCache(_Cache):  # type: ignore[misc]
         if not self._enabled:
             return None
         target_context.refresh()
-        for level in usable_levels():
-            data = _read(PREBUILT / self._file(sig, level))
-            if data is not None:
-                return CompileResult._rebuild(target_context, *data)
         folder = cache_folder()
         processor = target_context.codegen().magic_tuple()
         data = None if folder is None else _read(folder / self._file(sig, processor))
@@ -77,11 +63,10 @@ class KernelCache(_Cache):  # type: ignore[misc]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel for these types of arguments."""
-        build = os.environ.get(BUILD_FOLDER)
-        folder = cache_folder() if build is None else Path(build)
+        folder = cache_folder()
         if not self._enabled or folder is None:
             return
-        processor = data.codegen.magic_tuple() if build is None else config.CPU_NAME
+        processor = data.codegen.magic_tuple()
         with contextlib.suppress(OSError):  # a full disk: it is compiled again next time
             _write(folder / self._file(sig, processor), data._reduce())
 
@@ -101,7 +86,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
                 path.unlink(missing_ok=True)
 
     def _file(self, sig: Any, processor: Any) -> str:
-        """Return the name of the file for these types on this processor, or level of it."""
+        """Return the name of the file for these types on this processor."""
         versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__)
         flags = [getattr(config, name) for name in _FLAGS]
         key = (repr(sig), processor, versions, sys.platform, flags, self._source)
@@ -173,25 +158,3 @@ def _imported(source: str) -> Iterator[str]:
         yield package
         for name in re.findall(r"\w+", several or one):
             yield f"{package}.{name}"
-
-
-@functools.cache
-def usable_levels() -> tuple[str, ...]:
-    """Return the levels of x86-64 for which kernels come with the package and run here, best first."""
-    if not PREBUILT.is_dir() or os.environ.get(BUILD_FOLDER) or config.CPU_NAME:
-        return ()
-    level = cpu_level()
-    return () if level is None else LEVELS[: LEVELS.index(level) + 1][::-1]
-
-
-def cpu_level() -> str | None:
-    """Return the highest level of x86-64 that this processor has; None on other processors."""
-    if not llvm.get_process_triple().startswith("x86_64"):
-        return None
-    has = {name for name, there in llvm.get_host_cpu_features().items() if there}
-    found = None
-    for level in LEVELS:
-        if not _NEEDS[level] <= has:
-            break
-        found = level
-    return found
