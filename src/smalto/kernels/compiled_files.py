@@ -32,6 +32,8 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
+from smalto.kernels.compiler import compiling_for_a_kernel
+
 HERE = Path(__file__).parent
 # Settings of Numba that change the code.
 _FLAGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
@@ -53,7 +55,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled kernel for these types of arguments; None if there is none."""
-        if not self._enabled:
+        if not self._enabled or compiling_for_a_kernel():
             return None
         target_context.refresh()
         folder = cache_folder()
@@ -64,7 +66,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel for these types of arguments."""
         folder = cache_folder()
-        if not self._enabled or folder is None:
+        if not self._enabled or folder is None or compiling_for_a_kernel():
             return
         processor = data.codegen.magic_tuple()
         with contextlib.suppress(OSError):  # a full disk: it is compiled again next time

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
-from numba.core.dispatcher import Dispatcher
+from numba.core import config
 
 from smalto.kernels.compiled_files import KernelCache
+from smalto.kernels.compiler import Kernel, KernelCompiler
 from smalto.kernels.compiling import watch_the_compiler
 
 watch_the_compiler()
@@ -21,12 +21,13 @@ watch_the_compiler()
 
 def _compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator: no bounds checks, no GIL, no reference counts; x / 0 follows IEEE 754."""
-    compile_lazily = njit(nogil=True, error_model="numpy", _nrt=False, **options)
+    options |= {"nopython": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
     def decorate(function: Callable[..., Any]) -> Any:
-        compiled: Any = compile_lazily(function)
-        if isinstance(compiled, Dispatcher):  # not where NUMBA_DISABLE_JIT is set
-            compiled._cache = KernelCache(function)  # type: ignore[attr-defined]
+        if config.DISABLE_JIT:
+            return function
+        compiled = Kernel(function, targetoptions=options, pipeline_class=KernelCompiler)
+        compiled._cache = KernelCache(function)
         return compiled
 
     return decorate

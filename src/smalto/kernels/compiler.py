@@ -1,0 +1,100 @@
+"""A compiler for kernels that call kernels.
+
+Numba makes machine code of every function by itself, together with all that it calls: a kernel at
+the bottom of four others is optimized five times, and has entries for Python that nobody uses.
+Here a kernel that Python calls becomes machine code, an *entry*. One that is compiled for its
+callers, an *inner* kernel, stops at LLVM's intermediate form and is optimized as part of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
+from numba.core.registry import CPUDispatcher
+
+
+class _UnderWay(threading.local):
+    kernels = 0  # that this thread is compiling, each for the one before
+
+
+_under_way = _UnderWay()
+
+
+def compiling_for_a_kernel() -> bool:
+    """Tell whether what is compiled now is for a kernel that calls it, not for Python."""
+    return _under_way.kernels > 0
+
+
+class Kernel(CPUDispatcher):  # type: ignore[misc]
+    """A kernel; compiled on demand for each combination of types, as an entry or as inner."""
+
+    @property
+    def overloads(self) -> Any:
+        """What is compiled: for Python, or for other kernels."""
+        return self._inner if compiling_for_a_kernel() else self._entries
+
+    @overloads.setter
+    def overloads(self, empty: dict[Any, Any]) -> None:
+        self._entries, self._inner = empty, empty.copy()
+
+    def add_overload(self, found: CompileResult) -> None:
+        """Keep what has been compiled; Python can call entries only."""
+        if compiling_for_a_kernel():
+            self.overloads[tuple(found.signature.args)] = found
+        else:
+            super().add_overload(found)
+
+
+class KernelCompiler(CompilerBase):  # type: ignore[misc]
+    """Compiles a kernel for one combination of types."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return Numba's own sequence of passes."""
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+    def compile_extra(self, func: Callable[..., Any]) -> CompileResult:
+        """Compile a kernel: to machine code if it is an entry."""
+        state, inner = self.state, compiling_for_a_kernel()
+        library = InnerCode if inner else EntryCode
+        state.library = library(state.targetctx.codegen(), func.__qualname__)
+        state.library.enable_object_caching()
+        state.flags.no_cfunc_wrapper = True
+        state.flags.no_cpython_wrapper = state.flags.no_compile = inner
+        _under_way.kernels += 1
+        try:
+            found = super().compile_extra(func)
+        finally:
+            _under_way.kernels -= 1
+        if inner:
+            found = found._replace(entry_point=object())  # only what callers know it by
+            state.targetctx.insert_user_function(found.entry_point, found.fndesc, [found.library])
+        else:
+            for environment in found._find_referenced_environments():  # those of inner kernels
+                found.library.codegen.set_env(environment.env_name, environment)
+        return found
+
+
+class EntryCode(JITCodeLibrary):  # type: ignore[misc]
+    """The code of an entry, with that of all inner kernels below it."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout  # all is optimized at the end
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class InnerCode(EntryCode):
+    """The code of an inner kernel: neither optimized nor executable."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
