@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
 from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import NopythonRewrites
+from numba.core.types import Dispatcher
+
+# Rewrites of whole-array expressions, and of functions that Numba merges into their callers.
+_NEEDLESS = {NopythonRewrites}
 
 
 class _UnderWay(threading.local):
@@ -53,8 +58,11 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
     """Compiles a kernel for one combination of types."""
 
     def define_pipelines(self) -> list[Any]:
-        """Return Numba's own sequence of passes."""
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+        """Return Numba's sequence of passes, without those for what is not used in kernels."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.passes = [entry for entry in passes.passes if entry[0] not in _NEEDLESS]
+        passes.finalize()
+        return [passes]
 
     def compile_extra(self, func: Callable[..., Any]) -> CompileResult:
         """Compile a kernel: to machine code if it is an entry."""
@@ -62,6 +70,7 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
         library = InnerCode if inner else EntryCode
         state.library = library(state.targetctx.codegen(), func.__qualname__)
         state.library.enable_object_caching()
+        state.typingctx = _Remembering(state.typingctx, state.flags)
         state.flags.no_cfunc_wrapper = True
         state.flags.no_cpython_wrapper = state.flags.no_compile = inner
         _under_way.kernels += 1
@@ -76,6 +85,30 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
             for environment in found._find_referenced_environments():  # those of inner kernels
                 found.library.codegen.set_env(environment.env_name, environment)
         return found
+
+
+class _Remembering:
+    """Numba's typing context, with a memory for functions and operators of the same types.
+
+    Numba asks again for each use of an operator, and in each round of type inference.
+    """
+
+    _memories: ClassVar[dict[str, dict[Any, Any]]] = {}
+
+    def __init__(self, context: Any, flags: Any) -> None:
+        self._context = context
+        self._memory = self._memories.setdefault(flags.get_mangle_string(), {})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def resolve_function_type(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        if isinstance(function, Dispatcher):
+            return self._context.resolve_function_type(function, arguments, keywords)
+        key = (function, tuple(arguments), tuple(keywords.items()))
+        if key not in self._memory:
+            self._memory[key] = self._context.resolve_function_type(function, arguments, keywords)
+        return self._memory[key]
 
 
 class EntryCode(JITCodeLibrary):  # type: ignore[misc]
