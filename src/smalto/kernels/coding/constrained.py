@@ -48,6 +48,7 @@ from smalto.kernels.coding.arguments import Signal, View
 from smalto.kernels.coding.lars import AT_ERROR, AT_RADIUS, Bound
 from smalto.kernels.coding.lasso import REPAIRS, ROUNDING
 from smalto.kernels.coding.masked_gram import begin_signal
+from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
 from smalto.kernels.simd import fma, hsum, load, splat, store
 
@@ -195,7 +196,7 @@ def constrained_rows(gram, Q, row, bounds, search, out, rounds):
     `UNDECIDED`: this row is left to the homotopy.
     """
     n, width = Q.shape
-    q = Q.reshape(-1)
+    q = flat(Q)
     active, used, c, fast_c, fast_q = search
     two_stages = gram.fast.itemsize != gram.exact.itemsize
     tolerance = DEPENDENT_64 if gram.exact.itemsize == 8 else DEPENDENT_32

@@ -26,6 +26,7 @@ from smalto.kernels.coding.grouped_norms import (
     whole_span,
 )
 from smalto.kernels.coding.grouped_working_set import GroupedSignal, cut_out, join_unit, start_from
+from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
 
 FIRST = 8  # units that may join at once, at least ...
@@ -225,7 +226,7 @@ def grouped_lasso_rows(G, signals, row, forest, penalty, search, out, tally):
     ``tally.rounds`` counts passes over all correlations.
     """
     n_rows, width = signals.Q.shape
-    q = signals.Q.reshape(-1)
+    q = flat(signals.Q)
     whole, small, _ = search
     warm = signals.first.indptr.size > 1
     while row < n_rows:

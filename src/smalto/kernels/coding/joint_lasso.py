@@ -20,6 +20,7 @@ from smalto.kernels.coding.active_set import LANES, largest_value
 from smalto.kernels.coding.joint_newton import WorkingSet, make_working_set, refresh, settle
 from smalto.kernels.coding.joint_tables import group_norm, padded, write_group
 from smalto.kernels.coding.small_matrices import SPARE, inner
+from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
 from smalto.kernels.simd import above, fma, lanes, load, lowest_bit, splat, store, zero
 
@@ -236,7 +237,7 @@ def joint_lasso_groups(gram, signals, g, penalty, search, out, tally):
     """
     working, codes, fast_codes, score, fast_score, fast_q, order = search
     width = score.size
-    q = signals.Q.reshape(-1)
+    q = flat(signals.Q)
     room = working.norms.size - SPARE
     while g < signals.groups.size - 1:
         row, n = signals.groups[g], signals.groups[g + 1] - signals.groups[g]

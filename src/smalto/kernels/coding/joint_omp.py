@@ -27,6 +27,7 @@ from smalto.kernels.coding.active_set import (
     make_active_set,
 )
 from smalto.kernels.coding.joint_tables import group_norm, padded, write_group
+from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
 from smalto.kernels.simd import (
     above,
@@ -279,7 +280,7 @@ def joint_omp_groups(dictionary, signals, g, targets, pursuit, out, rounds):
 
     Stops early, to be called again, when the active set or the output has no room left.
     """
-    q = signals.Q.reshape(-1)
+    q = flat(signals.Q)
     active = pursuit.active
     while g < signals.groups.size - 1:
         row, n = signals.groups[g], signals.groups[g + 1] - signals.groups[g]

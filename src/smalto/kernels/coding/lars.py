@@ -26,6 +26,7 @@ from smalto.kernels.coding.active_set import (
     remove,
     subtract_rows,
 )
+from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
 
 FREE, USED, BARRED = 0, 1, 2  # an atom that depends on the active ones is barred till one leaves
@@ -329,7 +330,7 @@ def lars_rows(G, Q, row, last, bounds, rounding, scratch, out):
     output has no room left. A path that does not come to its stop ends with least squares.
     """
     width = Q.shape[1]
-    q = Q.reshape(-1)
+    q = flat(Q)
     while row < last:
         position = out.indptr[row]
         if position + capacity(scratch.active) > out.indices.size:

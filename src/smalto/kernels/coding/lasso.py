@@ -41,6 +41,7 @@ from smalto.kernels.coding.active_set import (
 )
 from smalto.kernels.coding.arguments import Signal, View
 from smalto.kernels.coding.masked_gram import begin_signal, make_row
+from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
 
 PATIENCE = 32  # rounds before the objective is watched, and rounds in which it need not fall
@@ -187,7 +188,7 @@ def lasso_rows(gram, Q, row, penalty, first, search, out, tally):
     counts passes over all correlations.
     """
     n, width = Q.shape
-    q = Q.reshape(-1)
+    q = flat(Q)
     lam, positive = penalty
     active, used, c, fast_c, fast_q = search
     two_stages = gram.fast.itemsize != gram.exact.itemsize

@@ -48,6 +48,7 @@ from smalto.kernels.coding.omp_fit import (
     solve_kept,
     write_code,
 )
+from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel, part
 from smalto.kernels.simd import lanes, load, store
 
@@ -277,7 +278,7 @@ def omp_rows(gram, Q, row, targets, rules, pursuit, out, rounds):
     counts choices of an atom.
     """
     n, width = Q.shape
-    q, lazy = Q.reshape(-1), gram.lazy
+    q, lazy = flat(Q), gram.lazy
     active, used, table, fast_table, norms, fast_norms, fast_q = pursuit
     two_stages = gram.fast.itemsize != gram.exact.itemsize
     smallest = set_norms(norms, table)
