@@ -15,7 +15,9 @@ from benchmarks.campaign.random_data import Array
 
 def one_row(problem: CodingProblem, row: int) -> CodingProblem:
     """Return the problem of one signal, or of the group it is in, without missing entries."""
-    rows = [row] if problem.labels is None else np.flatnonzero(problem.labels == problem.labels[row])
+    rows = (
+        [row] if problem.labels is None else np.flatnonzero(problem.labels == problem.labels[row])
+    )
     known = slice(None) if problem.missing is None else ~problem.missing[row]
     weights = problem.weights
     if weights is not None and len(weights) > 1:
@@ -46,7 +48,9 @@ def least_error(problem: CodingProblem) -> float:
     if not atoms.size:
         return float((problem.X**2).sum())
     if problem.positive:
-        return float(sum(optimize.nnls(atoms, x, maxiter=50 * len(norms))[1] ** 2 for x in problem.X))
+        return float(
+            sum(optimize.nnls(atoms, x, maxiter=50 * len(norms))[1] ** 2 for x in problem.X)
+        )
     codes = np.linalg.lstsq(atoms, problem.X.T, rcond=1e-15)[0]
     return float(((atoms @ codes - problem.X.T) ** 2).sum())
 
@@ -96,6 +100,9 @@ def _feature_signs(problem: CodingProblem, code: Array) -> tuple[float, float]:
     best, signs, theta = value(b), np.sign(b), x - b @ D
     for _ in range(6 * len(b) + 20):
         some = np.flatnonzero(signs)
+        if some.size > D.shape[1]:  # dependent: without the smallest
+            signs[some[np.argmin(np.abs(b[some]))]] = 0.0
+            continue
         if some.size:
             Q, R = np.linalg.qr(D[some].T)
             if np.abs(np.diagonal(R)).min() <= 1e-13 * np.abs(np.diagonal(R)).max():

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class Pool:
         self.load, self.limits, self.count = load, limits, count
         self.workers: list[Worker] = []
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> Self:
         self.workers = [Worker(self.load) for _ in range(self.count)]
         return self
 
@@ -159,4 +159,6 @@ def cores() -> int:
 def shout(ticket: Ticket, report: Report) -> None:
     """Print the failures of a problem, with the command that reproduces it."""
     for failure in report.failures:
-        say(f"FAILED {failure}\n  python -m benchmarks.campaign --reproduce {ticket[0]}:{ticket[1]}")
+        say(
+            f"FAILED {failure}\n  python -m benchmarks.campaign --reproduce {ticket[0]}:{ticket[1]}"
+        )
