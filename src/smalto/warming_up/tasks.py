@@ -7,7 +7,7 @@ A call that compiles something which no task here does belongs into one of them:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -307,16 +307,20 @@ _FAMILIES: dict[str, Callable[[Array, Array], None]] = {
 }
 
 
-def names(families: list[str] | None = None) -> Iterator[str]:
-    """Yield the names of the tasks, as "lasso:float32"; raise ValueError for an unknown family."""
-    unknown = set(families or ()) - set(_FAMILIES)
+def names(only: Sequence[str] | None = None) -> list[str]:
+    """Return the names of the tasks, as "lasso:float32".
+
+    ``only`` may restrict them to families ("lasso") or to tasks. An unknown one is a ValueError.
+    """
+    dtypes = ("float32", "float64")  # in this order: the latter also use kernels of the former
+    everything = [f"{family}:{dtype}" for dtype in dtypes for family in _FAMILIES]
+    if only is None:
+        return everything
+    unknown = sorted(set(only) - set(_FAMILIES) - set(everything))
     if unknown:
-        message = f"no kernels are called {sorted(unknown)}, only {', '.join(_FAMILIES)}"
+        message = f"kernels must be of {', '.join(_FAMILIES)}, got {', '.join(unknown)}"
         raise ValueError(message)
-    for dtype in ("float32", "float64"):  # the latter also use kernels of the former
-        for family in _FAMILIES:
-            if families is None or family in families:
-                yield f"{family}:{dtype}"
+    return [name for name in everything if name in only or name.split(":")[0] in only]
 
 
 def run(name: str) -> dict[str, Any]:

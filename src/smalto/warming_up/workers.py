@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def warmup(n_processes: int | None = None, *, progress: bool | None = None) -> W
     loaded: set[str] = set()
     ready = prebuilt().level is not None
     if ready or cache_folder() is not None:
-        tasks = list(names())
+        tasks = names()
         off = None if progress is None else not progress
         with tqdm(total=len(tasks), desc="kernels", unit="task", disable=off) as bar:
 
@@ -106,35 +106,27 @@ def run_all(
 
     The first error ends all processes and is raised.
     """
-    todo: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for name in tasks:
-        todo.put(name)
-    reports: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
     workers = [_Worker(environment) for _ in range(min(n_processes, len(tasks)))]
+    idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
 
-    def feed(worker: _Worker) -> None:
-        name = ""
+    def run(name: str) -> tuple[str, dict[str, Any]]:
+        worker = idle.get()
         try:
-            while not todo.empty():
-                name = todo.get()
-                reports.put((name, worker.ask(name)))
-        except RuntimeError as error:
-            reports.put((name, error))
+            return name, worker.ask(name)
+        finally:
+            idle.put(worker)
 
     try:
-        with ThreadPoolExecutor(len(workers) or 1) as pool:
+        with ThreadPoolExecutor(max(len(workers), 1)) as pool:
             try:
-                for worker in workers:
-                    pool.submit(feed, worker)
-                for _ in tasks:
-                    name, report = reports.get()
-                    if isinstance(report, RuntimeError):
-                        raise report  # noqa: TRY301 (the processes end first)
-                    done(name, report)
-            except BaseException:
+                for future in as_completed([pool.submit(run, name) for name in tasks]):
+                    done(*future.result())
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
                 for worker in workers:
                     worker.kill()
-                raise
     finally:
         for worker in workers:
             worker.close()
@@ -145,7 +137,7 @@ class _Worker:
 
     def __init__(self, environment: Mapping[str, str] | None) -> None:
         path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in `end`)
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in `close`)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _PROGRAM],
             stdin=subprocess.PIPE,
@@ -177,8 +169,7 @@ class _Worker:
         self._process.kill()
 
     def close(self) -> None:
-        """End the process and wait for that."""
-        self._process.kill()
+        """Wait for the end of the process, and close its files."""
         self._process.communicate()
         self._errors.close()
 
