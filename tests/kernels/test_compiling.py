@@ -47,9 +47,9 @@ def test_each_family_that_takes_long_is_mentioned_once(said, monkeypatch):
     watch = compiling._Watch()
     for module, count in (("coding.lasso", 1), ("coding.lasso", 1), ("coding.fit", 2)):
         compile_for(watch, said, count, module)
+    _, seconds = compiling.family_of("smalto.kernels.coding.lasso")
     assert said == [
-        "smalto: compiling the lasso kernels, once for this machine: about "
-        f"{compiling.family_of('smalto.kernels.coding.lasso')[1]} s",
+        f"smalto: compiling the lasso kernels, once for this machine: about {seconds} s",
         "smalto: compiling the coding kernels, once for this machine",
     ]
 

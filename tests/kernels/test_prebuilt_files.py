@@ -18,7 +18,7 @@ from smalto.kernels import prebuilt_files
 from smalto.kernels.prebuilt_files import LEVELS, Prebuilt, prebuilt, runs_here
 
 ROOT = Path(__file__).parents[2]
-FAMILIES = "lasso:float32,learning:float32,denoise:float32"
+FAMILIES = "lasso:float32,learning:float32,denoise:float32,homotopy:float32"
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -44,8 +44,10 @@ X = np.random.default_rng(0).standard_normal((300, 20)).astype(np.float32)
 D = learn(X, 30, Lasso(0.3), max_steps=3, random_state=0).D
 codes = encode(X, D, Lasso(0.3))
 assert codes.nnz > 300
-picture = np.random.default_rng(0).random((32, 32)).astype(np.float32)
-assert denoise(picture, 0.1, n_atoms=32, max_steps=3).shape == (32, 32)
+rows, columns = np.mgrid[:32, :32]
+picture = 0.5 + 0.3 * np.sin(rows / 3) * np.cos(columns / 4)
+picture += 0.1 * np.random.default_rng(0).standard_normal(picture.shape)
+assert denoise(picture.astype(np.float32), 0.1, n_atoms=64, max_steps=5).shape == (32, 32)
 """
 
 COMPILES = """
@@ -206,7 +208,7 @@ def test_levels_must_exist_and_run_here(tmp_path, monkeypatch):
     assert prebuilding._best_level() == "x86-64-v2"
     with pytest.raises(ValueError, match="this processor cannot run code for x86-64-v3"):
         prebuilding.build(tmp_path, ["v3"])
-    with pytest.raises(ValueError, match="level must be one of x86-64-v3, .*, got 'v5'"):
+    with pytest.raises(ValueError, match=r"level must be one of x86-64-v3, .*, got 'v5'"):
         prebuilding.build(tmp_path, ["v5"])
     monkeypatch.setattr(prebuilding, "runs_here", lambda level: False)
     with pytest.raises(ValueError, match="there is no level for the processor"):

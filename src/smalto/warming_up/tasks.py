@@ -66,11 +66,10 @@ def _run_constrained(X: Array, D: Array) -> None:
         _encode(X, D, coder)
         _encode(X, D, coder, mask=mask)
         _encode(X, doubled, coder)
-    _follow_path(X, D)
 
 
-def _follow_path(X: Array, D: Array) -> None:
-    """Call the homotopy, which few signals need, for all signals."""
+def _run_homotopy(X: Array, D: Array) -> None:
+    """Call what few signals of `_run_constrained` need for all signals."""
     from smalto.coders.chunks import padded_width
     from smalto.coders.constrained_solver import follow_rows
     from smalto.kernels.coding.arguments import SparseRows
@@ -187,8 +186,8 @@ def _run_projections(X: Array, D: Array) -> None:
         p.project_elastic_net_ball(X, 0.3, positive=positive, n_threads=1)
     p.project_simplex(X, n_threads=1)
     for method in ("direct", "merge", "homotopy"):
-        p.project_fused_lasso_ball(X, 0.3, 0.3, method=method, n_threads=1)  # type: ignore[arg-type]
-        p.fused_lasso_signal(X, 0.1, 0.1, method=method, n_threads=1)  # type: ignore[arg-type]
+        p.project_fused_lasso_ball(X, 0.3, 0.3, method=method, n_threads=1)
+        p.fused_lasso_signal(X, 0.1, 0.1, method=method, n_threads=1)
     p.fused_lasso_path(X[0])
 
 
@@ -206,7 +205,12 @@ def _run_nmf(X: Array, D: Array) -> None:
 def _run_sparse_pca(X: Array, D: Array) -> None:
     from smalto import SparsePCA
 
-    for options in ({"gamma": 0.3}, {"density": 0.5}, {"gamma": 0.3, "fused": 0.3}):
+    problems: tuple[dict[str, Any], ...] = (
+        {"gamma": 0.3},
+        {"density": 0.5},
+        {"gamma": 0.3, "fused": 0.3},
+    )
+    for options in problems:
         SparsePCA(4, **options, max_steps=2, n_threads=1, random_state=0).fit(X).transform(X)
 
 
@@ -221,13 +225,14 @@ def _picture(X: Array, channels: int = 1) -> Array:
     rows, columns = np.mgrid[:24, :24]
     gray = 0.5 + 0.3 * np.sin(rows / 3.0) * np.cos(columns / 4.0)
     noise = np.random.default_rng(0).standard_normal((24, 24, channels))
-    return (gray[:, :, None] + 0.05 * noise).astype(X.dtype).clip(0.0, 1.0)
+    return np.asarray(np.clip(gray[:, :, None] + 0.05 * noise, 0.0, 1.0), X.dtype)
 
 
 _SMALL: dict[str, Any] = {"patch_size": _SIDE, "n_atoms": _K, **_LIMITS}
 
 
 def _run_patches(X: Array, D: Array) -> None:
+    from smalto.datasets import random_patches
     from smalto.image import PatchSource, reconstruct
 
     picture = _picture(X, 3)
@@ -242,6 +247,7 @@ def _run_patches(X: Array, D: Array) -> None:
         ):
             source = PatchSource(pixels, _SIDE, dtype=X.dtype, n_threads=1, **options)
             source.rows(np.arange(40))
+        random_patches(pixels, _SIDE, 40, dtype=X.dtype, random_state=0)
     plain = {"center": False, "normalize": False, "skip_constant": False}
     source = PatchSource(picture, _SIDE, dtype=X.dtype, **plain)
     reconstruct(source.rows(np.arange(source.n_rows)), picture.shape, _SIDE)
@@ -296,6 +302,7 @@ _FAMILIES: dict[str, Callable[[Array, Array], None]] = {
     "sparse_pca": _run_sparse_pca,
     "nmf": _run_nmf,
     "lasso_path": _run_lasso_path,
+    "homotopy": _run_homotopy,
     "denoise": _run_denoise,
     "joint_denoise": _run_joint_denoise,
     "inpaint": _run_inpaint,
