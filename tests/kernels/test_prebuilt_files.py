@@ -59,10 +59,8 @@ print(project_l2_ball(np.array([[3.0, 4.0]])))
 """
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
+def installed(folder):
     """The Python of a new environment in which a wheel with compiled kernels is installed."""
-    folder = tmp_path_factory.mktemp("prebuilt")
     environment = {
         **os.environ, "SMALTO_PREBUILD": "1", "SMALTO_PREBUILD_FAMILIES": FAMILIES,
     }  # fmt: skip
@@ -102,37 +100,35 @@ def run(python, code, cache):
 
 
 @needs_a_level
-def test_a_wheel_with_compiled_kernels_needs_no_compiler_and_no_cache(installed, tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("where nothing can be written")
-    assert run(installed, NO_COMPILER, blocked) == ""
+def test_an_installed_wheel_with_compiled_kernels(tmp_path):
+    python = installed(tmp_path)
+    needs_no_compiler_and_no_cache(python, tmp_path / "blocked")
+    compiles_elsewhere_what_it_has_not(python, tmp_path / "rest")
+    newer = f"for numba 0.1, this is {numba.__version__}"
+    compiles_and_says_why(python, tmp_path / "numba", {"numba": "0.1"}, newer)
+    higher = "for processors of another, this one is of a lower level"
+    compiles_and_says_why(python, tmp_path / "levels", {"levels": ["another"]}, higher)
 
 
-@needs_a_level
-def test_what_the_wheel_has_not_is_compiled_elsewhere(installed, tmp_path):
-    folder = files_of(installed)
+def needs_no_compiler_and_no_cache(python, cache):
+    cache.write_text("a file, so that nothing can be written")
+    assert run(python, NO_COMPILER, cache) == ""
+
+
+def compiles_elsewhere_what_it_has_not(python, cache):
+    folder = files_of(python)
     before = sorted(path.name for path in folder.iterdir())
-    assert run(installed, COMPILES, tmp_path).startswith("smalto: compiling the projection kernels")
-    assert len(list(tmp_path.rglob("*.nbc"))) > 0
+    assert run(python, COMPILES, cache).startswith("smalto: compiling the projection kernels")
+    assert len(list(cache.rglob("*.nbc"))) > 0
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-@needs_a_level
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
-        ("numba", "0.1", f"for numba 0.1, this is {numba.__version__}"),
-        ("levels", ["another"], "for processors of another, this one is of a lower level"),
-    ],
-)
-def test_a_wheel_for_something_else_compiles_and_says_why(installed, tmp_path, name, value, reason):
-    about = files_of(installed) / "about.json"
+def compiles_and_says_why(python, cache, change, reason):
+    about = files_of(python) / "about.json"
     written = about.read_text()
-    try:
-        about.write_text(json.dumps(json.loads(written) | {name: value}))
-        lines = run(installed, COMPILES, tmp_path).splitlines()
-    finally:
-        about.write_text(written)
+    about.write_text(json.dumps(json.loads(written) | change))
+    lines = run(python, COMPILES, cache).splitlines()
+    about.write_text(written)
     assert lines[0] == f"smalto: the compiled kernels that came with smalto are {reason}"
     assert lines[1].startswith("smalto: compiling the projection kernels, once for this machine")
     assert len(lines) == 2

@@ -24,34 +24,36 @@ pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing 
 DTYPES = ("float32", "float64")
 
 
-@pytest.fixture(scope="module")
-def warm():
-    """All kernels are compiled, in the folder that the other tests use."""
-    return smalto.warmup()
+def test_everything_is_compiled():
+    """One test, so that parallel runs of the tests compile everything only once."""
+    warm = smalto.warmup()
+    assert warm.folder is not None
+    assert warm.n_files >= warm.compiled + warm.loaded
+    assert warm.size > 1e5
+    found = {dtype: tasks_in_a_new_process(dtype) for dtype in DTYPES}
+    for reports in found.values():
+        assert all(report["made"] == [] for report in reports)
+        assert all(report["seconds"] == 0.0 for report in reports)
+        # Every kernel that Python calls is run in both dtypes.
+        assert kernels_called_by_python() - loaded(reports) == set()
+        # Every other kernel is called by one of these.
+        assert set(all_kernels()) - reached_from(loaded(reports)) == set()
 
 
-@pytest.fixture(scope="module")
-def second_run(warm):
-    """The reports of the tasks of each dtype in a new process, with nothing left to compile."""
+def tasks_in_a_new_process(dtype):
+    """The reports of all tasks of a dtype."""
     code = (
         "import json, sys\nfrom smalto.warming_up.tasks import names, run\n"
         "print(json.dumps([run(name) for name in names() if name.endswith(sys.argv[1])]))"
     )
-    reports = {}
-    for dtype in DTYPES:
-        command = [sys.executable, "-c", code, dtype]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        reports[dtype] = json.loads(done.stdout)
-    return reports
+    command = [sys.executable, "-c", code, dtype]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
-def test_nothing_is_left_to_compile(warm, second_run):
-    assert warm.folder is not None
-    assert warm.n_files >= warm.compiled + warm.loaded
-    assert warm.size > 1e5
-    for reports in second_run.values():
-        assert all(report["made"] == [] for report in reports)
-        assert all(report["seconds"] == 0.0 for report in reports)
+def loaded(reports):
+    """The names of the kernels in the files that were read."""
+    return {file.rsplit(".", 2)[0] for report in reports for file in report["read"]}
 
 
 def modules_of(package):
@@ -79,7 +81,7 @@ def kernels_in(module):
             yield value
 
 
-def test_every_kernel_that_python_calls_is_run_in_both_dtypes(second_run):
+def kernels_called_by_python():
     called = {
         name_of(kernel)
         for module in modules_of(smalto)
@@ -87,31 +89,29 @@ def test_every_kernel_that_python_calls_is_run_in_both_dtypes(second_run):
         for kernel in kernels_in(module)
     }
     assert len(called) > 30
-    for reports in second_run.values():
-        assert called - loaded(reports) == set()
+    return called
 
 
-def loaded(reports):
-    """The names of the kernels in the files that were read."""
-    return {file.rsplit(".", 2)[0] for report in reports for file in report["read"]}
-
-
-def test_every_other_kernel_is_called_by_one_of_these(second_run):
-    everything = {
+def all_kernels():
+    found = {
         name_of(value): value
         for module in modules_of(kernels)
         for value in vars(module).values()
         if isinstance(value, Dispatcher)
     }
-    assert len(everything) > 150
-    reached = set()
-    todo = sorted(loaded(second_run["float64"]))
+    assert len(found) > 150
+    return found
+
+
+def reached_from(names):
+    """These kernels and all that they call."""
+    known, reached, todo = all_kernels(), set(), sorted(names)
     while todo:
         name = todo.pop()
         if name not in reached:
             reached.add(name)
-            todo += [name_of(kernel) for kernel in _called(everything[name].py_func)]
-    assert set(everything) - reached == set()
+            todo += [name_of(kernel) for kernel in _called(known[name].py_func)]
+    return reached
 
 
 def _called(function):
@@ -127,7 +127,7 @@ def _called(function):
 
 
 def test_two_processes_may_warm_the_same_empty_folder(tmp_path):
-    code = "from smalto.warming_up.tasks import run; print(len(run('nmf:float64')['made']))"
+    code = "from smalto.warming_up.tasks import run; print(len(run('ridge:float64')['made']))"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     options = {"stdout": subprocess.PIPE, "text": True, "env": environment}
     both = [subprocess.Popen([sys.executable, "-c", code], **options) for _ in range(2)]
