@@ -1,7 +1,7 @@
 """Startup time of smalto, and memory of a long pass.
 
 The first call of each kind in a new process: with no compiled kernels in the cache, with all that it
-needs there, and, given ``--wheel``, with the compiled kernels that come with a wheel and an empty
+needs there (``--no-empty``: in the usual cache, nothing is compiled for it), and, given ``--wheel``, with the compiled kernels that come with a wheel and an empty
 cache. Then whether the memory of a pass over a memory map grows with its length. Every figure is
 measured in new processes.
 
@@ -42,10 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command.add_argument("--n", type=int, default=1_000_000, help="rows of the memory map")
     command.add_argument("--wheel", type=Path, help="a wheel with compiled kernels")
     command.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS), help="which")
+    command.add_argument(
+        "--no-empty", action="store_true", help="do not compile anything: measure only the rest"
+    )
     add_common(command)
     options = command.parse_args(arguments)
     if options.quick:
-        options.repeats, options.n = 1, 50_000
+        options.repeats, options.n, options.no_empty = 1, 50_000, True
         options.calls = [call for call in options.calls if call != "warmup"]
     about = machine()
     announce(about)
@@ -93,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measure(call: str, folder: Path, wheel: Path | None, options: Any) -> dict[str, Any]:
     """Return the seconds of a first call, for each state of the cache."""
     found: dict[str, Any] = {"call": call}
-    cache = None if options.quick else folder / "cache"
+    cache = None if options.no_empty else folder / "cache"
     if cache is not None:
         found["empty"] = child("call", call, cache=cache)["seconds"]
     warm = [child("call", call, cache=cache)["seconds"] for _ in range(options.repeats)]
