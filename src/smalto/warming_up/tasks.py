@@ -126,7 +126,8 @@ def _run_ridge(X: Array, D: Array) -> None:
 def _learn(X: Any, coder: Any = None, **options: Any) -> Any:
     from smalto import learn
 
-    return learn(X, _K, coder or Lasso(0.3), **{**_LIMITS, **options})
+    # Codes have few nonzeros: what many of them are added with is no kernel.
+    return learn(X, _K, coder or Lasso(2.0), **{**_LIMITS, **options})
 
 
 def _run_learning(X: Array, D: Array) -> None:
@@ -199,6 +200,8 @@ def _run_nmf(X: Array, D: Array) -> None:
         model.fit(np.abs(X)).transform(np.abs(X))
         model.fit(sparse.csr_array(np.abs(X)))
     model.partial_fit(np.abs(X))
+    sparse_atoms = ElasticNetBall(0.1, positive=True)
+    NMF(6, constraint=sparse_atoms, max_epochs=3, n_threads=1, random_state=0).fit(np.abs(X))
     _encode(X, D, Lasso(0.0, positive=True))
 
 
@@ -238,8 +241,9 @@ def _run_patches(X: Array, D: Array) -> None:
     picture = _picture(X, 3)
     damage = np.zeros((24, 24), np.bool_)
     damage[3:6, 10:12] = True
-    for maximum, dtype in ((1, X.dtype), (255, np.uint8), (65535, np.uint16)):
-        pixels = (maximum * picture).astype(dtype)
+    kinds = {"float32": 1, "float64": 1, "uint8": 255, "uint16": 65535}  # and their largest value
+    for dtype, largest in kinds.items():
+        pixels = (largest * picture).astype(dtype)
         for options in (
             {"min_contrast": 0.01, "by_channel": True},
             {"mask": damage},
