@@ -127,7 +127,7 @@ def _called(function):
 
 
 def test_two_processes_may_warm_the_same_empty_folder(tmp_path):
-    code = "from smalto.warming_up.tasks import run; print(len(run('ridge:float64')['made']))"
+    code = "from smalto.warming_up.tasks import run; print(len(run('homotopy:float64')['made']))"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     options = {"stdout": subprocess.PIPE, "text": True, "env": environment}
     both = [subprocess.Popen([sys.executable, "-c", code], **options) for _ in range(2)]
@@ -166,14 +166,14 @@ def test_without_a_folder_for_the_kernels_nothing_is_compiled(tmp_path):
 
 def test_a_task_that_fails_ends_the_others(monkeypatch):
     with pytest.raises(RuntimeError, match=r"nothing:float32 cannot be compiled:(.|\n)*KeyError"):
-        workers.run_all(["nothing:float32", "ridge:float32"], 1, lambda name, report: None)
+        workers.run_all(["nothing:float32", "homotopy:float32"], 1, lambda name, report: None)
 
 
 def test_tasks_by_name():
-    assert tasks.names(["ridge"]) == ["ridge:float32", "ridge:float64"]
-    assert tasks.names(["ridge:float64"]) == ["ridge:float64"]
-    with pytest.raises(ValueError, match=r"kernels must be of lasso, .*, got rigde"):
-        tasks.names(["rigde"])
+    assert tasks.names(["homotopy"]) == ["homotopy:float32", "homotopy:float64"]
+    assert tasks.names(["homotopy:float64"]) == ["homotopy:float64"]
+    with pytest.raises(ValueError, match=r"kernels must be of lasso, .*, got homotropy"):
+        tasks.names(["homotropy"])
 
 
 def test_processes_must_be_some():

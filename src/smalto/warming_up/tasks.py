@@ -119,10 +119,6 @@ def _run_groups(X: Array, D: Array) -> None:
     _encode(X, D, TreeLasso(0.3, [-1, *((np.arange(1, len(D)) - 1) // 2).tolist()]))
 
 
-def _run_ridge(X: Array, D: Array) -> None:
-    _encode(X, D, Ridge(0.1))
-
-
 def _learn(X: Any, coder: Any = None, **options: Any) -> Any:
     from smalto import learn
 
@@ -314,7 +310,6 @@ _FAMILIES: dict[str, Callable[[Array, Array], None]] = {
     "learning_masked": _run_learning_masked,
     "learning_other_codes": _run_learning_other_codes,
     "sparse_cca": _run_sparse_cca,
-    "ridge": _run_ridge,
 }
 
 
