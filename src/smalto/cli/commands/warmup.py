@@ -22,9 +22,9 @@ def warmup(
     They are kept in the user's folder for caches, or in NUMBA_CACHE_DIR. Once is enough for a
     machine, a container image or a cluster with a common home.
 
-    For example, in a Dockerfile:
+    For example:
 
-      RUN pip install smalto && smalto warmup
+      smalto warmup --processes 2
     """
     from smalto.warming_up import warmup as run
 
