@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numbers
+import os
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+
+from smalto.data_frames import frame_to_array, is_frame
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = Any  # checked rows of data: an ndarray, or a SciPy CSR array or matrix
@@ -90,19 +93,27 @@ def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
 
 def as_rows(name: str, X: Any) -> Rows:
     """Return ``X`` as a 2-D array of real numbers, dense or CSR; copy only to convert it."""
-    if sparse.issparse(X):
-        X = X if X.format == "csr" else X.tocsr()
-    elif not isinstance(X, np.ndarray):
+    if isinstance(X, str | os.PathLike):
+        message = (
+            f"{name} must be an array in memory, got the path {str(X)!r}: load it first "
+            "(numpy.load, smalto.sources.as_source); learn and fit take paths"
+        )
+        raise TypeError(message)
+    if is_frame(X):
+        X = frame_to_array(name, X)
+    elif not sparse.issparse(X) and not isinstance(X, np.ndarray):
         X = np.asarray(X)
     if X.ndim != 2:
         hint = "; for a single signal x give x[None, :]" if X.ndim == 1 else ""
         message = f"{name} must be two-dimensional (rows are samples), got shape {X.shape}{hint}"
         raise ValueError(message)
+    if sparse.issparse(X):
+        X = as_csr(name, X)
     if X.dtype == object:
         try:
             X = X.astype(np.float64)
         except (TypeError, ValueError):
-            message = f"{name} must hold real numbers, got objects such as {X.flat[0]!r}"
+            message = f"{name} must hold real numbers, got {_first_text(X)}"
             raise TypeError(message) from None
     if X.dtype.kind not in "fiub":
         message = f"{name} must hold real numbers, got dtype {X.dtype}"
@@ -111,6 +122,48 @@ def as_rows(name: str, X: Any) -> Rows:
         message = f"{name} has no features: its shape is {X.shape}"
         raise ValueError(message)
     return X
+
+
+def _first_text(X: Array) -> str:
+    """Return the first entry that is not a number, and its place, for a message."""
+    for place, value in np.ndenumerate(X):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return f"{value!r} at {tuple(int(i) for i in place)}"
+    return f"objects such as {X.flat[0]!r}"
+
+
+def as_csr(name: str, X: Any) -> Any:
+    """Return ``X`` as a CSR array; raise ValueError if it is sparse and its indices are invalid.
+
+    Nothing is copied if X is CSR already. SciPy checks indices when an array is created, but not
+    if they are changed afterwards; compiled code would then read outside of arrays.
+    """
+    if not sparse.issparse(X):
+        return sparse.csr_array(X)
+    if X.ndim != 2:
+        message = f"{name} must be two-dimensional, got shape {X.shape}"
+        raise ValueError(message)
+    try:
+        checked = _rebuilt(X) if X.format in ("csr", "csc", "bsr", "coo") else X
+        return checked if checked.format == "csr" else _rebuilt(checked.tocsr())
+    except (ValueError, IndexError, TypeError) as error:
+        message = f"{name} is not a valid sparse array of format {X.format!r}: {error}"
+        raise ValueError(message) from error
+
+
+def _rebuilt(X: Any) -> Any:
+    """Return a sparse array of the same data, checked, without what SciPy remembers of X."""
+    if X.format == "coo":
+        return sparse.coo_array((X.data, (X.row, X.col)), shape=X.shape)
+    kind = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[X.format]
+    new = kind((X.data, X.indices, X.indptr), shape=X.shape)
+    new.check_format(full_check=True)
+    if np.diff(new.indptr).min(initial=0) < 0:  # which SciPy does not check if the last is 0
+        message = "indptr must be a non-decreasing sequence"
+        raise ValueError(message)
+    return new
 
 
 def as_floats(X: Rows, dtype: np.dtype[Any]) -> Rows:

@@ -8,7 +8,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from smalto.checks import Array, Matrix, as_dictionary, check_finite, float_dtype
+from smalto.checks import (
+    Array,
+    Matrix,
+    as_csr,
+    as_dictionary,
+    as_floats,
+    check_finite,
+    float_dtype,
+)
 from smalto.coders.base import Coder, check_coder, check_takes
 from smalto.coders.certificates import gaps
 from smalto.coders.codes import Codes
@@ -190,12 +198,10 @@ def encode_signals(
 
 
 def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:
-    start = sparse.csr_array(start, copy=True)
+    start = as_csr("start", start)
     if start.shape != shape:
         message = f"start must have shape {shape} (rows of X, atoms of D), got {start.shape}"
         raise ValueError(message)
-    start.sum_duplicates()
     check_finite("start", start)
-    return Codes(
-        start.indptr.astype(np.int64), start.indices.astype(np.int32), start.data.astype(dtype)
-    )
+    start = as_floats(start, dtype)
+    return Codes(start.indptr.astype(np.int64), start.indices.astype(np.int32), start.data.copy())

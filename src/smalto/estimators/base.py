@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from smalto.checks import (
     Array,
     Rows,
+    as_csr,
     as_floats,
     as_rows,
     check_integer,
@@ -27,6 +29,7 @@ from smalto.coders.coding import mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, Signals, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint, L2Ball
+from smalto.data_frames import check_frame
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.nested_parameters import NestedParameters
 from smalto.learning._learn import learn
@@ -119,6 +122,7 @@ class Factorization(
             One signal per row.
         """
         check_is_fitted(self, "components_")
+        X = as_csr("X", X) if sparse.issparse(X) else X
         codes = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         if codes.shape[1] != len(self.components_):
             message = (
@@ -293,6 +297,11 @@ class Factorization(
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             validate_data(self, X.data, reset=reset, skip_check_array=True)
             return X
+        if isinstance(X, str | os.PathLike):
+            as_rows("X", X)  # which raises: paths are for `fit`
+        if sparse.issparse(X):
+            X = as_csr("X", X)
+        check_frame("X", X)
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )

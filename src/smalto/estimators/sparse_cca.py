@@ -25,6 +25,7 @@ from smalto.checks import (
 from smalto.coders.base import Coder, check_coder
 from smalto.constraints import Constraint, FusedLassoBall
 from smalto.constraints.base import check_constraint
+from smalto.data_frames import check_frame
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.nested_parameters import NestedParameters
 from smalto.estimators.rank_one import Pair, Side, codes_of, find_pair, keep_largest
@@ -223,6 +224,7 @@ class SparseCCA(
         check_is_fitted(self, "x_weights_")
         if y is None:
             _check_not_masked(X)
+            check_frame("X", X)
             X = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False)
             check_finite("X", X)
             return self._scores(X, "x")
@@ -254,6 +256,8 @@ class SparseCCA(
             raise ValueError(message)
         _check_not_masked(X)
         _check_not_masked(y)
+        check_frame("X", X)
+        check_frame("y", y)
         least = 2 if reset else 1
         settings = {"dtype": "numeric", "ensure_all_finite": False}
         X = validate_data(self, X, reset=reset, ensure_min_samples=least, **settings)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from smalto.checks import check_finite, check_integer
+from smalto.checks import as_csr, check_finite, check_integer
 from smalto.plot.figures import new_axes, tidy
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def atom_use(codes: ArrayLike, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_title()
     '1 of 3 atoms not used'
     """
-    table = sparse.csr_array(codes)
+    table = as_csr("codes", codes).copy()
     if table.ndim != 2 or 0 in table.shape:
         message = f"codes must be (signals, atoms), got shape {table.shape}"
         raise ValueError(message)
