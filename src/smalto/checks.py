@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -66,6 +68,22 @@ def check_role(name: str, value: Any, role: type, example: str) -> None:
         hint = f"; did you mean {value.__name__}(...)?"
     message = f"{name} must be a {name} such as {example}, got {value!r}{hint}"
     raise TypeError(message)
+
+
+def is_built_in(part: Any) -> bool:
+    """Return whether the class of an object is one of the library's, not a user's own."""
+    return type(part).__module__.partition(".")[0] == "smalto"
+
+
+@contextmanager
+def named(part: Any, method: str) -> Iterator[None]:
+    """Add the name of a user's own class and method to an exception that comes from it."""
+    try:
+        yield
+    except Exception as error:
+        if not is_built_in(part):
+            error.add_note(f"It came from {type(part).__name__}.{method}.")
+        raise
 
 
 def check_finite(name: str, values: Rows, first_row: int = 0) -> None:

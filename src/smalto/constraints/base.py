@@ -63,7 +63,7 @@ class Constraint(ABC):
             if not diagonal > smallest:
                 continue
             atom = R[row] / diagonal + D[j]
-            project_checked(self, atom)
+            project_checked(self, atom, j)
             difference = atom - D[j]
             D[j] = atom
             square = float(np.vdot(difference, difference))
@@ -108,11 +108,16 @@ def check_constraint(constraint: Any) -> Constraint:
     return constraint  # type: ignore[no-any-return]
 
 
-def project_checked(constraint: Constraint, atom: Array) -> None:
+def project_checked(constraint: Constraint, atom: Array, number: int | None = None) -> None:
     """Project in place; raise if the constraint, perhaps a user's own, did not do so correctly."""
-    shape = atom.shape
-    answer: Any = constraint.project(atom)
-    name = type(constraint).__name__
+    shape, name = atom.shape, type(constraint).__name__
+    which = "an atom" if number is None else f"atom {number}"
+    try:
+        answer: Any = constraint.project(atom)
+        gauge = float(constraint.gauge(atom))
+    except Exception as error:
+        error.add_note(f"It came from the constraint {name}, for {which}.")
+        raise
     if atom.shape != shape:
         message = f"{name}.project must keep the shape {shape}, but changed it to {atom.shape}"
         raise ValueError(message)
@@ -122,10 +127,12 @@ def project_checked(constraint: Constraint, atom: Array) -> None:
             f"but returned a {type(answer).__name__}"
         )
         raise TypeError(message)
-    gauge = float(constraint.gauge(atom))
+    if not np.isfinite(atom).all():
+        message = f"{name}.project wrote NaN or infinity into {which}"
+        raise ValueError(message)
     if not gauge <= INSIDE:
         message = (
-            f"{name}.project left an atom outside the set: its gauge is {gauge:.4g}, "
+            f"{name}.project left {which} outside the set: its gauge is {gauge:.4g}, "
             f"expected at most 1"
         )
         raise ValueError(message)

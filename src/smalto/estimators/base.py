@@ -235,7 +235,7 @@ class Factorization(
                 with on_the_clock(state):
                     record = step(state, batches.whole(state.place), threads)
                 self._set_result(state, X)
-            run.after_step(state, record)
+                run.after_step(state, record)
         if run.interrupted():
             raise KeyboardInterrupt
         return self

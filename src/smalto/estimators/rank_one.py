@@ -10,6 +10,7 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.base import Coder
+from smalto.coders.checked_coder import solver_of
 from smalto.coders.chunks import PADDING, Chunk
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.density import DensitySearch
@@ -138,7 +139,7 @@ def codes_of(coder: Coder, coded: Side, ordered: Side) -> Codes:
         G, Q = np.zeros((PADDING, PADDING), c.dtype), np.zeros((p, PADDING), c.dtype)
         G[0, 0], Q[:, 0] = square, c
         chunk = Chunk(Q, norms, np.zeros(p, np.int32))
-        solution = held[0].solver(G)(chunk).as_csr(PADDING)
+        solution = solver_of(held[0], G, 1)(chunk).as_csr(PADDING)
         return solution[:, [0]].toarray().reshape(-1), held[0].describe()["lam"]
 
     return codes

@@ -82,8 +82,8 @@ def _first_dictionary(
             message = f"init has {len(D)} atoms, expected {n_atoms}"
             raise ValueError(message)
         constraint = constraint.begun(D)
-        for atom in D:
-            project_checked(constraint, atom)
+        for j, atom in enumerate(D):
+            project_checked(constraint, atom, j)
         return D, constraint
     rng = np.random.default_rng(seed)
     D = directions(sample, rng.permutation(sample.shape[0]), n_atoms, rng)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from smalto.checks import as_csr, check_finite, check_integer
 from smalto.plot.figures import new_axes, tidy

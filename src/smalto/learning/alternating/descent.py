@@ -306,7 +306,7 @@ def _revive(atoms: Atoms, codes: DenseCodes, A: Array, rng: np.random.Generator)
         if norm == 0.0:
             continue
         atom /= norm
-        project_checked(atoms.constraint, atom)
+        project_checked(atoms.constraint, atom, int(j))
         atoms.old[j] = atoms.ahead[j] = atom
         codes.old[j] = codes.ahead[j] = 0.0
         replaced += 1

@@ -136,8 +136,8 @@ class Atoms:
         if self.free:
             np.maximum(self.ahead, 0.0, out=self.ahead)
         elif beta > 0.0:
-            for atom in self.ahead:
-                project_checked(self.constraint, atom)
+            for j, atom in enumerate(self.ahead):
+                project_checked(self.constraint, atom, j)
         self.old = D
 
     def take_back(self) -> None:
@@ -154,8 +154,8 @@ class Atoms:
         if not self.free:
             return self.old.copy()
         scaled = (self.old / self.lengths()[:, None]).astype(self.old.dtype)
-        for atom in scaled:
-            project_checked(self.constraint, atom)
+        for j, atom in enumerate(scaled):
+            project_checked(self.constraint, atom, j)
         return scaled
 
 

@@ -19,7 +19,7 @@ from smalto.learning.batches.samples import (
 )
 from smalto.learning.memory.state import State
 from smalto.sources import ArraySource, Order, ReadAhead, Source, as_set
-from smalto.sources.base import finite_rows
+from smalto.sources.base import finite_rows, read_rows
 from smalto.sources.order import FIRST_SAMPLES
 
 
@@ -182,7 +182,7 @@ class DatasetBatches(Batches):
 
     def _take(self, numbers: Array, groups: Array | None = None) -> Samples:
         """Return the samples with these numbers."""
-        X = self.source.rows(numbers)
+        X = read_rows(self.source, numbers, nan=self.has_missing)
         signals = Signals(X, groups=groups)
         mask = None if self.mask is None else self.mask[numbers]
         if self._zeroed and mask is not None:

@@ -202,3 +202,18 @@ def check_state(state: State, n_atoms: int, n_features: int, dtype: np.dtype[Any
     if state.D.dtype != dtype:
         message = f"the state was created from {state.D.dtype} data, but this data is {dtype}"
         raise ValueError(message)
+
+
+def check_atoms(culprit: str, D: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise ValueError, with the name of the culprit, unless D is still a finite dictionary."""
+    if not isinstance(D, np.ndarray) or D.shape != shape or D.dtype != dtype:
+        seen = f"{D.dtype} {D.shape}" if isinstance(D, np.ndarray) else type(D).__name__
+        message = f"{culprit} must leave the dictionary {dtype} of shape {shape}, got {seen}"
+        raise ValueError(message)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(D.sum()):
+            return
+    bad = np.flatnonzero(~np.isfinite(D).all(axis=1))
+    if len(bad):
+        message = f"{culprit} wrote NaN or infinity into atom {bad[0]}"
+        raise ValueError(message)
