@@ -27,7 +27,6 @@ from smalto.coders import (
     TreeLasso,
 )
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball, Simplex
-from smalto.constraints.density import DensitySearch
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
 from smalto.learning.files.as_json import from_json, known, register, to_json
 from smalto.learning.files.container import read_file, write_file
@@ -40,7 +39,7 @@ BUILT_IN = set(known())
 SETTINGS = [
     Lasso(0.1, ridge=0.2, positive=True), Lasso(mean_nonzeros=3), L1Ball(2.0), L1Ball([1.0, 2.5]),
     ErrorBound(0.1), OMP(max_nonzeros=3, eps=0.5), L0(0.3), Ridge(0.1), L2Ball(positive=True),
-    ElasticNetBall(0.1), ElasticNetBall(density=0.3), DensitySearch(pace=0.123, side=-1),
+    ElasticNetBall(0.1), ElasticNetBall(density=0.3),
     FusedLassoBall(0.1, 0.2), Simplex(), Online(), Online(memory="replace", batch_size=7),
     Bridge(0.1, 0.5), GroupLasso(0.1, [0, 0, 1, 1], group_weights=[1.0, 2.0]), JointLasso(0.2),
     JointOMP(max_nonzeros=2), TreeLasso(0.1, parents=[-1, 0, 0, 1]), Lasso(0.1, penalty_weights=[1, np.inf]),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
 from smalto.checks import Array, check_role
-from smalto.constraints.density import DensitySearch
 
 INSIDE = 1.0 + 1e-3  # the largest gauge at which a projected atom counts as inside its set
 
@@ -22,6 +23,9 @@ class Constraint(ABC):
 
     positive: bool | None = None
     """Whether atoms are non-negative; None if unknown."""
+
+    density: float | None = None
+    """The share of nonzero entries wanted in the dictionary; None if none is wanted."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Raise TypeError if the class inherits from a concrete constraint.
@@ -93,9 +97,19 @@ class Constraint(ABC):
         """Return this constraint for the first step, with a first gamma if a density is wanted."""
         return self
 
-    def adapted(self, D: Array, search: DensitySearch) -> tuple[Self, DensitySearch]:
-        """Return this constraint, adjusted toward the wanted density, and the updated search."""
-        return self, search
+    def adapted(self, update: Callable[[Self], Array], reach: float = math.inf) -> Self:
+        """Return this constraint, adjusted such that ``update(constraint)`` has a wanted density.
+
+        ``update`` returns the dictionary that a constraint leads to. It is called with one
+        constraint after another, and last with the one that is returned. ``reach`` limits the
+        change of the logarithm of gamma.
+        """
+        update(self)
+        return self
+
+    def loosened(self, factor: float) -> Self:
+        """Return a larger set, if this one adapts: with its gamma divided by ``factor``."""
+        return self
 
     def matching(self, other: Any) -> Self:
         """Return this constraint with undecided parameters taken from ``other``, for comparison."""
@@ -106,6 +120,14 @@ def check_constraint(constraint: Any) -> Constraint:
     """Raise TypeError unless ``constraint`` is a constraint; hint at missing parentheses."""
     check_role("constraint", constraint, Constraint, "L2Ball()")
     return constraint  # type: ignore[no-any-return]
+
+
+def projected(constraint: Constraint, D: Array) -> Array:
+    """Return the projections of the rows of D; of a part of them if they are many."""
+    some = D[:: max(1, len(D) // 64)].copy()
+    for atom in some:
+        project_checked(constraint, atom)
+    return some
 
 
 def project_checked(constraint: Constraint, atom: Array, number: int | None = None) -> None:

@@ -37,6 +37,7 @@ from smalto.learning.batches.convert import as_batches
 from smalto.learning.batches.dataset import DatasetBatches
 from smalto.learning.callbacks.base import CallbackLike, Callbacks
 from smalto.learning.clock import on_the_clock
+from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.initial_state import initial_state
 from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online
@@ -206,36 +207,33 @@ class Factorization(
         if is_dask(X) or lies_elsewhere(X):
             message = f"partial_fit takes one batch in memory, got {X!r:.60}: use fit"
             raise TypeError(message)
-        with Run(threads, self.callbacks, ends=False) as run:
-            with all_or_nothing(self):
-                X = self._rows(X, reset=first)
-                self._check_values(X, mask)
-                X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
-                # A copy, so that the model stays as it is if the step fails.
-                state = None if first else self.state_.copy()
-                rows = self._batch(X, state)
-                problem = self._problem()
-                about = (mask, self.missing, sample_weight, groups)
-                batches = as_batches(
-                    rows, *about, Lasso() if problem.coder is None else problem.coder
+        with Run(threads, self.callbacks, ends=False) as run, all_or_nothing(self):
+            X = self._rows(X, reset=first)
+            self._check_values(X, mask)
+            X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
+            # A copy, so that the model stays as it is if the step fails.
+            state = None if first else self.state_.copy()
+            rows = self._batch(X, state)
+            problem = self._problem()
+            about = (mask, self.missing, sample_weight, groups)
+            batches = as_batches(rows, *about, Lasso() if problem.coder is None else problem.coder)
+            assert isinstance(batches, DatasetBatches)
+            if state is None:
+                settings = self._run_settings()
+                init = self._first_atoms(rows)
+                state = initial_state(
+                    batches,
+                    self.n_components,
+                    settings,
+                    init,
+                    self.random_state,
+                    threads,
+                    stream=True,
                 )
-                assert isinstance(batches, DatasetBatches)
-                if state is None:
-                    settings = self._run_settings()
-                    init = self._first_atoms(rows)
-                    state = initial_state(
-                        batches,
-                        self.n_components,
-                        settings,
-                        init,
-                        self.random_state,
-                        threads,
-                        stream=True,
-                    )
-                with on_the_clock(state):
-                    record = step(state, batches.whole(state.place), threads)
-                self._set_result(state, X)
-                run.after_step(state, record)
+            with on_the_clock(state):
+                record = step(state, batches.whole(state.place), threads)
+            self._set_result(state, X)
+            run.after_step(state, record)
         if run.interrupted():
             raise KeyboardInterrupt
         return self
@@ -357,7 +355,7 @@ class Factorization(
 
     def _set_result(self, state: State, X: Rows) -> None:
         """Set the fitted attributes after learning from the rows X."""
-        self.components_ = state.feasible_D()
+        self.components_ = feasible(state, resolve_threads(self.n_threads)).D
         self.coder_ = state.coder.fixed()
         self.state_ = state
         self.history_ = state.history

@@ -20,6 +20,7 @@ from smalto.coders.coding import ROWS_AT_ONCE, code_rows, prepare
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, as_mask, as_signals, blocks, in_groups
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball
+from smalto.constraints.density import missed
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.base import Factorization, Problem, takes_a_stream
 from smalto.estimators.nndsvd import nndsvd
@@ -27,6 +28,7 @@ from smalto.learning.alternating.descent import alternate, stages
 from smalto.learning.alternating.variables import is_free
 from smalto.learning.batches.convert import as_batches
 from smalto.learning.callbacks.base import CallbackLike
+from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.initial_state import as_seed, initial_state
 from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online
@@ -216,7 +218,7 @@ class NMF(Factorization):
             squares = self._squared_error(X, mask, groups)
         self.reconstruction_err_ = math.sqrt(squares)
         reorder(self.state_, by_energy(self.state_))
-        self.components_ = self.state_.feasible_D()
+        self.components_ = feasible(self.state_, resolve_threads(self.n_threads)).D
         return self
 
     @available_if(takes_a_stream)  # type: ignore[untyped-decorator]
@@ -273,6 +275,8 @@ class NMF(Factorization):
             run.finish(state)
         self.stopped_ = stopped
         self._set_result(state, X)
+        if (shortfall := missed(self.components_, state.constraint.density)) is not None:
+            warnings.warn(shortfall, UserWarning, stacklevel=3)
         return self._squared_error(X, None, None) if squares is None else squares
 
     def _sketches_help(self, X: Rows, problem: Problem) -> bool:

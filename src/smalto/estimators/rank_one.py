@@ -12,8 +12,7 @@ from smalto.checks import Array
 from smalto.coders.base import Coder
 from smalto.coders.checked_coder import solver_of
 from smalto.coders.chunks import PADDING, Chunk
-from smalto.constraints.base import Constraint, project_checked
-from smalto.constraints.density import DensitySearch
+from smalto.constraints.base import Constraint, project_checked, projected
 from smalto.learning.batches.base import is_power_of_two
 
 _SETTLE = 64  # iterations after which λ and the set are fixed, so that the cost only falls
@@ -88,7 +87,7 @@ def find_pair(
     iteration takes two products with each block.
     """
     v = _leading(coded, ordered)
-    constraint, search = constraint.begun(v[None]), DensitySearch()
+    constraint = constraint.begun(v[None])
     v = _with_better_sign(v, coded, ordered, codes, constraint)
     u, lam, norm = np.zeros(coded.X.shape[1], v.dtype), None, 0.0
     for iteration in range(1, max_iter + 1):
@@ -98,9 +97,10 @@ def find_pair(
         norm = float(u @ u)
         if not square > 0 or not norm > 0:
             return Pair(np.zeros_like(u), np.zeros_like(v), lam, iteration, True)
+        before, free = v, ordered.correlate(coded.score(u)) / v.dtype.type(norm)
         if iteration < _SETTLE:
-            constraint, search = constraint.adapted(v[None], search)
-        before, v = v, ordered.correlate(coded.score(u)) / v.dtype.type(norm)
+            constraint = constraint.adapted(lambda tried, free=free: projected(tried, free[None]))
+        v = free.copy()
         project_checked(constraint, v)
         if float(np.linalg.norm(v - before)) <= tol * float(np.linalg.norm(v)):
             return Pair(u, v, lam, iteration, True)

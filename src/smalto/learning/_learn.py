@@ -15,9 +15,11 @@ from smalto.coders.base import Coder
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing
 from smalto.constraints import Constraint
+from smalto.constraints.density import missed
 from smalto.learning.batches.base import Batches
 from smalto.learning.batches.convert import as_batches
 from smalto.learning.callbacks.base import CallbackLike
+from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.initial_state import check_random_state, initial_state
 from smalto.learning.learners.base import Learner, check_suits
 from smalto.learning.memory.record import Record
@@ -194,7 +196,10 @@ def learn(
             run.finish(state)
     if state.history:
         _warn_if_mostly_short(state.history)
-    return Result(state.feasible_D(), state.coder.fixed(), state, stopped)
+    D, constraint = feasible(state, threads)
+    if (shortfall := missed(D, constraint.density)) is not None:
+        warnings.warn(shortfall, UserWarning, stacklevel=2)
+    return Result(D, state.coder.fixed(), state, stopped)
 
 
 def _resumed(

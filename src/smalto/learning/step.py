@@ -7,6 +7,7 @@ import numpy as np
 from smalto.checks import named
 from smalto.learning.batches.base import MiniBatch
 from smalto.learning.dictionary.replacement import remember_worst, replace_atoms
+from smalto.learning.dictionary.wanted_density import update_to_density
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, check_atoms
 
@@ -36,10 +37,8 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
     state.last_used[used] = seen
     for rows, costs in worst:
         remember_worst(state, rows, costs)
-    # Atoms need some samples to follow a change of the constraint.
-    if seen // ADAPT_EVERY > state.samples // ADAPT_EVERY:
-        state.adapt_constraint(state.D)
-    _update(state, n_new, n_threads)
+    adapts = seen // ADAPT_EVERY > state.samples // ADAPT_EVERY
+    _update(state, n_new, n_threads, adapts=adapts and state.constraint.adapts)
     state.samples = seen
     state.step += 1
     replaced = replace_atoms(state, coded.G, n_threads)
@@ -56,9 +55,12 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
     return record
 
 
-def _update(state: State, n_new: int, n_threads: int) -> None:
+def _update(state: State, n_new: int, n_threads: int, *, adapts: bool) -> None:
     """Have the learner update the dictionary; raise if it is none afterwards."""
     shape, dtype = state.D.shape, state.D.dtype
     with named(state.learner, "update"):
-        state.learner.update(state, n_new, n_threads)
+        if adapts:
+            update_to_density(state, n_new, n_threads)
+        else:
+            state.learner.update(state, n_new, n_threads)
     check_atoms(f"{type(state.learner).__name__}.update", state.D, shape, dtype)

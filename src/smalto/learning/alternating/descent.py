@@ -26,6 +26,7 @@ from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
 from smalto.learning.alternating.variables import Atoms, DenseCodes, is_free, sum_of_squares
 from smalto.learning.clock import on_the_clock
+from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 from smalto.learning.run import Run
@@ -165,7 +166,8 @@ def _all_columns(state: State, codes: DenseCodes, sketch: _Sketch, n_threads: in
     D = np.zeros((len(C), whole.shape[1]), C.dtype)
     atoms = Atoms(D, D, state.constraint, is_free(coder, state.constraint))
     A = (C @ C.T).astype(np.float64)
-    atoms.accept(atoms.step(A, np.asarray(C @ whole, np.float64), FIRST_SWEEPS, n_threads), 0.0)
+    B = np.asarray(C @ whole, np.float64)
+    atoms.accept(atoms.step(A, B, FIRST_SWEEPS, n_threads)[0], 0.0)
     return atoms.scaled()
 
 
@@ -215,15 +217,13 @@ class _Descent:
     def step(self, state: State, iteration: int) -> Record:
         """Improve codes and atoms once; discard the step if the cost has risen."""
         codes, atoms, coder = self.codes, self.atoms, self.coder
-        before = state.constraint
-        state.adapt_constraint(atoms.old)
-        atoms.constraint = state.constraint
-        self._settled = state.constraint is before
-        # Costs cannot be compared while the set changes.
         beta = self._momentum.beta if iteration and self._settled else 0.0
         sweeps = SWEEPS if iteration or coder.lam else FIRST_SWEEPS
         A, B, penalty = codes.step(atoms.ahead, coder, beta, sweeps, self.n_threads)
-        D = atoms.step(A, B, SWEEPS, self.n_threads)
+        before = state.constraint
+        D, state.constraint = atoms.step(A, B, SWEEPS, self.n_threads)
+        # Costs cannot be compared while the set changes.
+        self._settled = state.constraint is before
         wide = D.astype(np.float64)
         fit = 0.5 * (codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T))
         cost = max(float(fit), 0.0) + penalty
@@ -262,7 +262,7 @@ class _Descent:
 def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
     """Code all samples over the final dictionary, keep their statistics; return ``Σ ‖x − αD‖²``."""
     coder = _lasso(state)
-    state.D = state.feasible_D()
+    state.D, state.constraint = feasible(state, n_threads)
     codes.take_back()
     A, B, penalty = codes.step(state.D, coder, 0.0, FIRST_SWEEPS, n_threads)
     past, weight = state.stats[-1], 1.0 / state.learner.batch_size

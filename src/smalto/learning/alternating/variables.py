@@ -18,6 +18,7 @@ from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
 from smalto.kernels.coding.nonnegative import PANEL, descend, make_panel
 from smalto.learning.dictionary.sweep import sweep
+from smalto.learning.dictionary.wanted_density import project_all
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
@@ -111,14 +112,25 @@ class Atoms:
     constraint: Constraint
     free: bool  # see `is_free`: atoms may have any length during the descent
 
-    def step(self, A: Array, B: Array, sweeps: int, n_threads: int) -> Array:
-        """Return the atoms after coordinate descent on the surrogate, starting from ``ahead``."""
+    def step(self, A: Array, B: Array, sweeps: int, n_threads: int) -> tuple[Array, Constraint]:
+        """Return the atoms after coordinate descent on the surrogate, starting from ``ahead``.
+
+        Also return their set, which changes if it aims at a density.
+        """
         D = self.ahead.copy()
         if not self.free:
-            part = (Stats(A, B),)
-            for _ in range(min(sweeps, CONSTRAINED_SWEEPS)):
-                sweep(D, part, self.constraint, n_threads)
-            return D
+            part, before = (Stats(A, B),), self.constraint
+
+            def update(tried: Constraint) -> Array:
+                D[:] = self.ahead
+                if tried is not before:
+                    project_all(tried, D)
+                for _ in range(min(sweeps, CONSTRAINED_SWEEPS)):
+                    sweep(D, part, tried, n_threads)
+                return D
+
+            self.constraint = before.adapted(update)
+            return D, self.constraint
         k, m = D.shape
         G, Q, none = A.astype(D.dtype), B.astype(D.dtype), D.dtype.type(0.0)
 
@@ -128,7 +140,7 @@ class Atoms:
             descend(G, part, none, sweeps, D, begin, end, make_panel(k, D.dtype))
 
         run_tasks(task, -(-m // _COLUMNS), n_threads)
-        return D
+        return D, self.constraint
 
     def accept(self, D: Array, beta: float) -> None:
         """Accept the new atoms D, and extrapolate from them."""

@@ -12,6 +12,7 @@ from smalto.checks import Array, check_finite, check_kind, check_role
 from smalto.coders._encode import encode
 from smalto.coders.base import Coder
 from smalto.constraints import Constraint
+from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.files.as_json import from_json, to_json
 from smalto.learning.files.container import read_file, write_file
 from smalto.learning.files.state_file import KIND as STATE
@@ -68,7 +69,8 @@ class Model:
     @classmethod
     def of(cls, state: State, info: dict[str, Any] | None = None) -> Model:
         """Return the model of a state, such as ``result.state`` or ``estimator.state_``."""
-        return cls(state.feasible_D(), state.coder.fixed(), state.constraint, dict(info or {}))
+        D, constraint = feasible(state)
+        return cls(D, state.coder.fixed(), constraint, dict(info or {}))
 
     def encode(self, X: Any, **options: Any) -> Any:
         """Return sparse codes of the rows of X: `smalto.encode` with this dictionary and coder."""
