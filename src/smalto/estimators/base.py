@@ -176,7 +176,7 @@ class Factorization(
                 source,
                 self.n_components,
                 *problem,
-                init=self._first_atoms(source),
+                init=self._first_atoms(source, mask),
                 max_epochs=self._max_epochs(),
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
@@ -220,7 +220,7 @@ class Factorization(
             assert isinstance(batches, DatasetBatches)
             if state is None:
                 settings = self._run_settings()
-                init = self._first_atoms(rows)
+                init = self._first_atoms(rows, mask)
                 state = initial_state(
                     batches,
                     self.n_components,
@@ -341,7 +341,7 @@ class Factorization(
         """Return the source that `fit` learns from."""
         return X
 
-    def _first_atoms(self, data: Any) -> Any:
+    def _first_atoms(self, data: Any, mask: Any = None) -> Any:
         """Return the first dictionary; None to take samples."""
         return self.init
 

@@ -23,6 +23,7 @@ from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Bal
 from smalto.constraints.density import missed
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.base import Factorization, Problem, takes_a_stream
+from smalto.estimators.incomplete import default_ridge, filled_samples, missing_entries
 from smalto.estimators.nndsvd import nndsvd
 from smalto.learning.alternating.descent import alternate, stages
 from smalto.learning.alternating.variables import is_free
@@ -59,9 +60,13 @@ class NMF(Factorization):
     n_components : int
         Number k of atoms.
     lam : float, default 0
-        Weight of the ℓ1 norm of the codes. The paper uses 1/√m for samples of norm 1.
+        Weight of the ℓ1 norm of the codes. The paper uses 1/√m for samples of norm 1. If it is 0
+        and entries are missing, codes get a small squared penalty instead, ``r/2 ‖α‖²`` with
+        r = 0.1 p (1 − p)² for a share p of known entries: without it, samples with few known
+        entries would have arbitrary codes.
     init : {"samples", "random", "nndsvd", "nndsvda"} or array (k, m), default "samples"
-        The first atoms: distinct random samples, random numbers, or the non-negative parts of
+        The first atoms: distinct random samples (whose missing entries are filled with the means
+        of their features), random numbers, or the non-negative parts of
         singular vectors. "nndsvd" keeps their zeros; "nndsvda" replaces zeros by the mean of X.
     coder : coder, optional
         A non-negative coder, instead of ``Lasso(lam, positive=True)``.
@@ -199,6 +204,7 @@ class NMF(Factorization):
         if sample_weight is not None and _all_equal(sample_weight, _num_samples(X)):
             sample_weight = None
         missing = self.missing if self.missing is None or not _complete(X) else None
+        self._ridge = default_ridge(missing_entries(X, mask, missing))
         about = (sample_weight, mask, groups, missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
         if plain and isinstance(coder, Lasso) and coder.penalty_weights is None:
@@ -232,6 +238,8 @@ class NMF(Factorization):
         groups: Any = None,
     ) -> Self:
         """Update the atoms once, with all of X as one batch, as in `DictionaryLearning`."""
+        if not hasattr(self, "state_"):
+            self._ridge = default_ridge(missing_entries(X, mask, self.missing))
         return self._partial_fit(X, sample_weight=sample_weight, mask=mask, groups=groups)
 
     def transform(self, X: Any, *, mask: Any = None, groups: Any = None) -> Any:
@@ -311,7 +319,10 @@ class NMF(Factorization):
 
     def _problem(self) -> Problem:
         lam = check_number("lam", self.lam, low=0)
-        coder = Lasso(lam, positive=True) if self.coder is None else self.coder
+        coder = self.coder
+        if coder is None:
+            ridge = 0.0 if lam > 0 else vars(self).get("_ridge", 0.0)
+            coder = Lasso(lam, ridge=ridge, positive=True)
         constraint = L2Ball(positive=True) if self.constraint is None else self.constraint
         if self.coder is not None and lam > 0:
             message = f"lam={lam:g} and coder exclude each other: pass lam to the coder"
@@ -357,13 +368,16 @@ class NMF(Factorization):
         no_limit = self.max_epochs is None and self.max_seconds is None
         return LEARNER_EPOCHS if no_limit else self.max_epochs
 
-    def _first_atoms(self, X: Rows) -> Any:
+    def _first_atoms(self, X: Rows, mask: Any = None) -> Any:
         if not isinstance(self.init, str):
             if self.init is not None:
                 _check_nonnegative(np.asarray(self.init), None, "init")
             return self.init
         if self.init == "samples":
-            return None
+            holes = missing_entries(X, mask, self.missing)
+            if holes is None or len(holes) < self.n_components:
+                return None
+            return filled_samples(X, holes, self.n_components, as_seed(self.random_state))
         check_finite("X", X)
         rng = np.random.RandomState(as_seed(self.random_state) % (1 << 32))
         if self.init == "random":

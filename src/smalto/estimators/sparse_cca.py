@@ -31,6 +31,8 @@ from smalto.estimators.nested_parameters import NestedParameters
 from smalto.estimators.rank_one import Pair, Side, codes_of, find_pair, keep_largest
 from smalto.threads import single_threaded_blas
 
+DEFAULT_NONZEROS = 25
+
 
 class SparseCCA(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
@@ -52,8 +54,9 @@ class SparseCCA(
     n_components : int, default 1
         Number of pairs (u, v). After each pair, X is deflated by the score ``Xu``, and Y by
         ``Yv``.
-    max_nonzeros_x : int, default 25
-        Number of nonzero weights of X; λ is chosen accordingly. There are fewer if columns are
+    max_nonzeros_x : int, optional
+        Number of nonzero weights of X, by default 25, or one for each column if there are fewer;
+        λ is chosen accordingly. There are fewer if columns are
         tied. The number may also change after iteration 64, when λ is fixed so that the
         iteration converges.
     gamma1 : float, default 1
@@ -124,7 +127,7 @@ class SparseCCA(
         self,
         n_components: int = 1,
         *,
-        max_nonzeros_x: int = 25,
+        max_nonzeros_x: int | None = None,
         gamma1: float = 1.0,
         gamma2: float = 1.0,
         ordered: Literal["y", "x"] = "y",
@@ -171,12 +174,13 @@ class SparseCCA(
             self._fit(X, Y, count, constraint)
         return self
 
-    def _fit(self, X: Array, Y: Array, count: int, constraint: Constraint) -> None:
+    def _fit(self, X: Array, Y: Array, count: int | None, constraint: Constraint) -> None:
         self.x_mean_, self.x_scale_ = _moments("X", X, self.scale)
         self.y_mean_, self.y_scale_ = _moments("y", Y, self.scale)
         X, Y = (X - self.x_mean_) / self.x_scale_, (Y - self.y_mean_) / self.y_scale_
         swapped = self.ordered == "x"
         blocks = (Y, X) if swapped else (X, Y)
+        count = min(DEFAULT_NONZEROS, blocks[0].shape[1]) if count is None else count
         if self.coder is None and count > blocks[0].shape[1]:
             name, block = ("max_nonzeros_y", "y") if swapped else ("max_nonzeros_x", "X")
             message = (
@@ -283,7 +287,7 @@ class SparseCCA(
         mean, scale, weights = (getattr(self, name).astype(dtype, copy=False) for name in names)
         return np.asarray(((block - mean) / scale) @ weights)
 
-    def _check_settings(self) -> tuple[int, Constraint]:
+    def _check_settings(self) -> tuple[int | None, Constraint]:
         """Return the number of nonzeros of the unordered block, and the set of the ordered one."""
         check_integer("n_components", self.n_components)
         check_integer("max_iter", self.max_iter)
@@ -292,7 +296,9 @@ class SparseCCA(
         if self.ordered not in ("x", "y"):
             message = f'ordered must be "y" or "x", got {self.ordered!r}'
             raise ValueError(message)
-        count = check_integer("max_nonzeros_x", self.max_nonzeros_x)
+        count = self.max_nonzeros_x
+        if count is not None:
+            count = check_integer("max_nonzeros_x", count)
         if self.max_nonzeros_y is not None:
             count = check_integer("max_nonzeros_y", self.max_nonzeros_y)
             if self.ordered == "y":

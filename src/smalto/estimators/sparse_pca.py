@@ -352,7 +352,7 @@ random_state, sparse_output
         share = 0.0 if self._start is None else min(1.0, n / _HELD_ROWS)
         self._held = share * self._total_variance
 
-    def _first_atoms(self, data: Any) -> Any:
+    def _first_atoms(self, data: Any, mask: Any = None) -> Any:
         return self.init if self._start is None else self._start
 
     def _signals(self, X: Rows) -> Rows:

@@ -113,7 +113,7 @@ def learn(
         The method.
     init : array (k, m), optional
         The first dictionary, which is projected onto the constraint set; by default distinct
-        random samples, scaled to norm 1.
+        random samples, scaled to norm 1, and random directions if there are too few of them.
     max_epochs, max_steps, max_seconds : optional
         Limits on passes over the data, dictionary updates and seconds of learning; the run stops
         at the first that is reached. If none is given, it stops after one epoch. They count from
@@ -214,7 +214,10 @@ def _resumed(
     check_suits(state.learner, stream=batches.n_rows is None, missing=batches.has_missing)
     if state.n_rows is not None and state.n_rows != batches.n_rows:
         now = "is a stream" if batches.n_rows is None else f"has {batches.n_rows}"
-        message = f"the state was created from {state.n_rows} samples, but this data {now}"
+        message = (
+            f"the state was created from {state.n_rows} samples, but this data {now}: to learn "
+            "from other data, start from its dictionary with init=state.D, or use partial_fit"
+        )
         raise ValueError(message)
     return state.copy()
 

@@ -1,0 +1,50 @@
+"""Defaults of `NMF` for data with missing entries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, as_rows
+from smalto.coders.signals import Missing, as_mask
+
+_PRIOR = 5.0  # known entries that the mean of all features counts for in that of each feature
+
+
+def missing_entries(X: Any, mask: Any, missing: Missing) -> Array | None:
+    """Return where entries are missing, as booleans (n, m), or None if none is."""
+    if sparse.issparse(X):
+        return None
+    own = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
+    table = as_rows("X", X.data if own is not None else X)
+    holes = np.zeros(table.shape, np.bool_) if own is None else own
+    if mask is not None:
+        holes = holes | as_mask(mask, table)
+    if missing == "nan":
+        holes = holes | np.isnan(table)
+    return holes if holes.any() else None
+
+
+def default_ridge(holes: Array | None) -> float:
+    """Return the weight of a squared penalty on codes, from the share of missing entries."""
+    if holes is None:
+        return 0.0
+    known = 1.0 - float(holes.mean())
+    return 0.1 * known * (1.0 - known) ** 2
+
+
+def filled_samples(X: Any, holes: Array, count: int, seed: int) -> Array:
+    """Return random samples, scaled to norm 1, with missing entries filled by the feature means.
+
+    The mean of a feature with few known entries is close to that of all of them.
+    """
+    table = np.where(holes, 0.0, as_rows("X", X.data if np.ma.isMaskedArray(X) else X))
+    known = len(holes) - holes.sum(axis=0)
+    overall = table.sum() / max(int(known.sum()), 1)
+    means = (table.sum(axis=0) + _PRIOR * overall) / (known + _PRIOR)
+    rows = np.random.default_rng(seed).permutation(len(table))[:count]
+    chosen = np.where(holes[rows], means, table[rows])
+    norms = np.linalg.norm(chosen, axis=1, keepdims=True)
+    return np.asarray(chosen / np.where(norms > 0, norms, 1.0))
