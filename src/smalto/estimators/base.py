@@ -40,7 +40,7 @@ from smalto.learning.clock import on_the_clock
 from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.initial_state import initial_state
 from smalto.learning.learners.base import Learner
-from smalto.learning.learners.online import Online
+from smalto.learning.learners.online import Online, go_online
 from smalto.learning.memory.state import State
 from smalto.learning.options import Continuation, Replacement
 from smalto.learning.run import Run
@@ -213,6 +213,8 @@ class Factorization(
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
             # A copy, so that the model stays as it is if the step fails.
             state = None if first else self.state_.copy()
+            if state is not None and self.learner is None and state.learner.whole_data:
+                go_online(state)
             rows = self._batch(X, state)
             problem = self._problem()
             about = (mask, self.missing, sample_weight, groups)

@@ -90,6 +90,23 @@ class DenseCodes:
         penalty = float(coder.lam or 0.0) * float(sums.sum())
         return A, B, penalty + 0.5 * float(coder.ridge) * float(np.trace(A))
 
+    def squared_error(self, C: Array, D: Array, n_threads: int) -> float:
+        """Return ``Σ ‖x − αD‖²`` over dense rows, for codes C, from the residuals."""
+        parts = np.zeros(self.groups)
+
+        def task(group: int) -> None:
+            for rows, x in self.chunks(group):
+                parts[group] += sum_of_squares(x - C[:, rows].T @ D)
+
+        run_tasks(task, self.groups, n_threads)
+        return float(parts.sum())
+
+    def cast(self, dtype: Any) -> None:
+        """Go on in another dtype."""
+        self.old, self.new, self.ahead = (
+            codes.astype(dtype, copy=False) for codes in (self.old, self.new, self.ahead)
+        )
+
     def accept(self) -> None:
         """Accept the new codes; the next step overwrites the old ones."""
         self.old, self.new = self.new, self.old
@@ -151,6 +168,10 @@ class Atoms:
             for j, atom in enumerate(self.ahead):
                 project_checked(self.constraint, atom, j)
         self.old = D
+
+    def cast(self, dtype: Any) -> None:
+        """Go on in another dtype."""
+        self.old, self.ahead = self.old.astype(dtype), self.ahead.astype(dtype)
 
     def take_back(self) -> None:
         """Discard the step: the next one starts from the accepted atoms, without extrapolation."""

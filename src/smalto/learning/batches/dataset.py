@@ -55,6 +55,7 @@ class DatasetBatches(Batches):
         self.weights, self.groups = weights, groups
         self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
         self.has_missing = mask is not None or missing is not None
+        self.in_memory = isinstance(source, ArraySource)
         self.n_draws = source.n_rows if groups is None else len(groups[0]) - 1
         self._zeroed = False  # whether masked entries are zero and all others finite
         self._ahead: ReadAhead[tuple[Samples, int, int]] | None = None

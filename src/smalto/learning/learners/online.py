@@ -179,3 +179,16 @@ class Online(Learner):
             old.clear()
             state.stats = (new, old)
             state.measure_surrogate()
+
+
+def go_online(state: State) -> None:
+    """Turn the state after batch learning, in place, into that of `Online` after one epoch."""
+    learner = Online().resolve(len(state.D), None)
+    past = Stats.zeros(*state.D.shape)
+    for part in state.stats:
+        past.add(part, 1.0 / learner.rows_per_step(0))
+    n = state.n_rows or 0
+    state.learner, state.stats, state.store = learner, (Stats.zeros(*state.D.shape), past), None
+    state.n_rows, state.samples = None, n
+    state.last_used = np.where(past.A.diagonal() > 0.0, n, 0)
+    state.measure_surrogate()
