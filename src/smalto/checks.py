@@ -41,13 +41,14 @@ def check_number(
     return number
 
 
-def check_integer(name: str, value: Any, *, low: int = 1) -> int:
-    """Return ``value`` as an int; raise unless it is an integer of at least ``low``."""
+def check_integer(name: str, value: Any, *, low: int = 1, high: float = np.inf) -> int:
+    """Return ``value`` as an int; raise unless it is an integer from ``low`` to ``high``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         message = f"{name} must be an integer, got {value!r}"
         raise TypeError(message)
-    if value < low:
-        message = f"{name} must be >= {low}, got {value}"
+    if not low <= value <= high:
+        bound = f">= {low}" if value < low else f"<= {high:g}"
+        message = f"{name} must be {bound}, got {value}"
         raise ValueError(message)
     return int(value)
 

@@ -177,6 +177,5 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is tuple:
         inner = typing.get_args(hint)[0]
         return isinstance(value, tuple) and all(_fits(item, inner) for item in value)
-    if hint in (bool, str) or hint in _PARTS.values():
-        return isinstance(value, hint)
-    return True
+    plain = isinstance(hint, type) and hint is not Any and origin is None
+    return isinstance(value, hint) if plain else True

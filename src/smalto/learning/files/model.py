@@ -15,6 +15,7 @@ from smalto.constraints import Constraint
 from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.files.as_json import from_json, to_json
 from smalto.learning.files.container import read_file, write_file
+from smalto.learning.files.state_checks import check_problem
 from smalto.learning.files.state_file import KIND as STATE
 from smalto.learning.files.state_file import state_from
 from smalto.learning.memory.state import State
@@ -99,7 +100,9 @@ class Model:
             return cls.of(state_from(path, settings, arrays))
         try:
             coder, constraint, info = (settings[key] for key in ("coder", "constraint", "info"))
-            return cls(arrays["D"], from_json(coder, arrays), from_json(constraint, arrays), info)
+            parts = from_json(coder, arrays), from_json(constraint, arrays)
+            check_problem(*parts, arrays["D"])
+            return cls(arrays["D"], *parts, info)
         except (KeyError, TypeError, ValueError) as error:
             message = f"{path} does not hold a valid model: {error}"
             raise ValueError(message) from error

@@ -62,8 +62,8 @@ class Online(Learner):
 
     def __post_init__(self) -> None:
         if self.batch_size is not None:
-            check_integer("batch_size", self.batch_size)
-        check_integer("sweeps", self.sweeps)
+            check_integer("batch_size", self.batch_size, high=2**53)
+        check_integer("sweeps", self.sweeps, high=10_000)
         check_number("t0", self.t0, low=0)
         if self.rho is not None:
             check_number("rho", self.rho, low=0)
