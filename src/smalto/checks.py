@@ -29,7 +29,7 @@ def check_number(
 ) -> float:
     """Return ``value`` as a float; raise unless low <= value <= high (low < value if strict)."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        message = f"{name} must be a number, got {value!r}"
+        message = f"{name} must be a number, got {_shown(value)}"
         raise TypeError(message)
     number = float(value)
     if not low <= number <= high or (strict and number == low):
@@ -41,10 +41,18 @@ def check_number(
     return number
 
 
+def _shown(value: Any) -> str:
+    """Return a value for a message, on one line; of an array only what kind it is."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 def check_integer(name: str, value: Any, *, low: int = 1, high: float = np.inf) -> int:
     """Return ``value`` as an int; raise unless it is an integer from ``low`` to ``high``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        message = f"{name} must be an integer, got {value!r}"
+        message = f"{name} must be an integer, got {_shown(value)}"
         raise TypeError(message)
     if not low <= value <= high:
         bound = f">= {low}" if value < low else f"<= {high:g}"
@@ -56,7 +64,7 @@ def check_integer(name: str, value: Any, *, low: int = 1, high: float = np.inf) 
 def check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
     """Raise TypeError unless ``value`` is of this type; ``wanted`` describes it in the message."""
     if not isinstance(value, kind):
-        message = f"{name} must be {wanted}, got {value!r}"
+        message = f"{name} must be {wanted}, got {_shown(value)}"
         raise TypeError(message)
 
 
@@ -87,8 +95,11 @@ def named(part: Any, method: str) -> Iterator[None]:
         raise
 
 
-def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
-    """Raise ValueError if there are NaNs or infinities; say how many, and where the first is."""
+def check_finite(name: str, values: Rows, first_row: int = 0, *, whole: bool = True) -> None:
+    """Raise ValueError if there are NaNs or infinities; say how many, and where the first is.
+
+    ``whole`` tells whether these are all values of that name, not those of a part of its rows.
+    """
     data = values.data if sparse.issparse(values) else values
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(data)):  # usually enough: one pass, no temporary
@@ -106,7 +117,8 @@ def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
         index[0] += first_row
         where = tuple(index)  # type: ignore[assignment]
     kind = "NaN" if np.isnan(data[bad].flat[0]) else "infinity"
-    message = f"{name} contains NaN or infinity: {count} such values, the first ({kind}) at {where}"
+    some = f"{count} such values" if whole else f"at least {count}"
+    message = f"{name} contains NaN or infinity: {some}, the first ({kind}) at {where}"
     raise ValueError(message)
 
 

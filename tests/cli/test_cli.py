@@ -178,7 +178,6 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
         (["learn", "{table}", "-o", "{tmp}/m.pkl"], "must end in .safetensors"),
         (["learn", "{table}", "{table}"], "only one table"),
         (["learn", "{tmp}/broken.png"], "not a picture"),
-        (["learn", "{table}", "--atoms", "1000"], "fewer than the 1000 atoms"),
         (["encode", "{table}", "{table}"], "is not a complete safetensors file"),
         (["info", "{tmp}/gone"], "there is no file"),
         (["show", "{tmp}/bad.safetensors"], "is not a complete safetensors file"),

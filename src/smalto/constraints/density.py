@@ -11,6 +11,7 @@ from smalto.checks import Array, check_number
 
 CLOSE = 0.05  # relative difference from the wanted density at which a search ends
 MISSED = 0.1  # relative difference of which users are warned
+_FEW_ENTRIES = 2  # of a dictionary so small that its density cannot be exact
 _STEPS = [0.25 * (2**i - 1) for i in range(1, 8)]  # of log(gamma), to enclose what is looked for
 _BISECTIONS = 25
 
@@ -73,7 +74,9 @@ def density(D: Array) -> float:
 
 def missed(D: Array, wanted: float | None) -> str | None:
     """Return what to tell a user if D does not have the wanted density, or None if it has."""
-    if wanted is None or abs(density(D) / wanted - 1.0) <= MISSED:
+    if wanted is None:
+        return None
+    if abs(density(D) - wanted) * D.size <= max(MISSED * wanted * D.size, _FEW_ENTRIES):
         return None
     return f"density={wanted:g} was not reached: the density of the atoms is {density(D):.3g}"
 

@@ -12,7 +12,8 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils._set_output import _wrap_data_with_container
+from sklearn.utils.validation import _get_feature_names, check_array, check_is_fitted, validate_data
 
 from smalto.checks import (
     Array,
@@ -99,6 +100,8 @@ class SparseCCA(
         Number p of columns of X.
     feature_names_in_ : array (p,)
         Names of the columns of X, if they are all strings.
+    target_names_in_ : array (q,)
+        Names of the columns of y, if they are all strings.
 
     See Also
     --------
@@ -233,11 +236,45 @@ class SparseCCA(
             check_finite("X", X)
             return self._scores(X, "x")
         X, Y = self._blocks(X, y, reset=False)
-        return self._scores(X, "x"), self._scores(Y, "y")
+        # scikit-learn gives the first of a tuple the wanted container, and leaves the others.
+        second = _wrap_data_with_container("transform", self._scores(Y, "y"), y, self)
+        return self._scores(X, "x"), second
+
+    def weights(self, block: Literal["x", "y"] = "x") -> Any:
+        """Return the nonzero weights of a block as a data frame of pandas, the largest first.
+
+        Parameters
+        ----------
+        block : {"x", "y"}
+            The block of variables.
+
+        Returns
+        -------
+        data frame
+            One row per nonzero weight, with the columns "pair", "column" (its number), "name" (if
+            the columns had names in `fit`) and "weight".
+        """
+        import pandas as pd
+
+        check_is_fitted(self, "x_weights_")
+        if block not in ("x", "y"):
+            message = f'block must be "x" or "y", got {block!r}'
+            raise ValueError(message)
+        names = vars(self).get("feature_names_in_" if block == "x" else "target_names_in_")
+        weights = self.x_weights_ if block == "x" else self.y_weights_
+        columns, pairs = np.nonzero(weights)
+        table = {"pair": pairs, "column": columns}
+        if names is not None:
+            table["name"] = names[columns]
+        frame = pd.DataFrame({**table, "weight": weights[columns, pairs]})
+        order = np.lexsort((-frame["weight"].abs(), frame["pair"]))
+        return frame.iloc[order].reset_index(drop=True)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the mean correlation of ``Xu`` with ``Yv`` over the pairs; 0 if one is constant."""
-        scores = self.transform(X, y)
+        check_is_fitted(self, "x_weights_")
+        X, Y = self._blocks(X, y, reset=False)
+        scores = self._scores(X, "x"), self._scores(Y, "y")
         if len(scores[0]) < 2:
             message = f"a correlation needs at least two samples, got {len(scores[0])} sample"
             raise ValueError(message)
@@ -265,7 +302,12 @@ class SparseCCA(
         least = 2 if reset else 1
         settings = {"dtype": "numeric", "ensure_all_finite": False}
         X = validate_data(self, X, reset=reset, ensure_min_samples=least, **settings)
+        names = _get_feature_names(y)
         Y = check_array(y, ensure_2d=False, input_name="y", **settings)
+        if reset:
+            vars(self).pop("target_names_in_", None)
+            if names is not None:
+                self.target_names_in_ = names
         Y = Y[:, None] if Y.ndim == 1 else Y
         if len(X) != len(Y):
             message = f"X and y must have the same samples, got {len(X)} in X and {len(Y)} in y"

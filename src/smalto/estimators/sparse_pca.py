@@ -182,8 +182,7 @@ random_state, sparse_output
         Parameters
         ----------
         X : array, memory map, CSR array, data frame or file (n, m)
-            Training samples, one per row; they need not be centered. There must be at least as
-            many as components, unless ``init`` is given. float32 is computed in float32,
+            Training samples, one per row; they need not be centered. float32 is computed in float32,
             everything else in float64. X is read once for the mean, once per epoch, and once for
             the explained variance; use `partial_fit` for a stream.
         y : ignored

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from smalto.coders.lasso_paths import Path
+    from smalto.learning._learn import Result
     from smalto.learning.memory.record import Record
 
 _NAMES = {
@@ -26,7 +27,7 @@ _NAMES = {
     "surrogate": "surrogate cost",
 }
 
-History: TypeAlias = "Sequence[Record]"
+History: TypeAlias = "Sequence[Record] | Result"
 
 
 def cost_curve(
@@ -34,23 +35,24 @@ def cost_curve(
     x: Literal["seconds", "samples", "step"] = "seconds",
     ax: Axes | None = None,
     labels: Sequence[str] | None = None,
-    y: Literal["test_cost", "batch_cost", "surrogate"] = "test_cost",
+    y: Literal["test_cost", "batch_cost", "surrogate"] | None = None,
 ) -> Axes:
     """Plot the cost against time, samples or steps, on a logarithmic axis.
 
     Parameters
     ----------
     histories : history, sequence of histories, or mapping of labels to histories
-        A history is a sequence of records, as in ``learn(...).history``. Records at x = 0 and
-        those without the chosen cost are skipped.
+        A history is a sequence of records, as in ``learn(...).history``, or a result of `learn`.
+        Records at x = 0 and those without the chosen cost are skipped.
     x : {"seconds", "samples", "step"}, default "seconds"
         The quantity on the horizontal axis.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; a new figure by default.
     labels : sequence of str, optional
         One label per history, for the legend.
-    y : {"test_cost", "batch_cost", "surrogate"}, default "test_cost"
-        The cost. ``"test_cost"`` is recorded when ``learn`` gets a validation set.
+    y : {"test_cost", "batch_cost", "surrogate"}, optional
+        The cost: by default ``"test_cost"``, which is recorded when ``learn`` gets a validation
+        set, or ``"batch_cost"`` if one of the histories has none.
 
     Returns
     -------
@@ -59,16 +61,21 @@ def cost_curve(
     if x not in ("seconds", "samples", "step"):
         message = f'x must be "seconds", "samples" or "step", got {x!r}'
         raise ValueError(message)
-    if y not in ("test_cost", "batch_cost", "surrogate"):
+    if y not in (None, "test_cost", "batch_cost", "surrogate"):
         message = f'y must be "test_cost", "batch_cost" or "surrogate", got {y!r}'
         raise ValueError(message)
     runs, names = _check_histories(histories, labels)
+    if y is None:
+        validated = all(any(r.test_cost is not None for r in run) for run in runs)
+        y = "test_cost" if validated else "batch_cost"
     curves = []
     for i, run in enumerate(runs):
         points = [(getattr(record, x), getattr(record, y)) for record in run]
         points = [(at, cost) for at, cost in points if cost is not None and at > 0]
         if not points:
-            hint = ": pass a validation set to learn()" if y == "test_cost" else ""
+            hint = ""
+            if y == "test_cost":
+                hint = ': pass a validation set to learn(), or plot y="batch_cost"'
             message = f"none of the {len(run)} records of history {i} has a {y} at {x} > 0{hint}"
             raise ValueError(message)
         curves.append(np.array(points, dtype=np.float64))
@@ -186,10 +193,15 @@ def _check_histories(
     if isinstance(histories, Mapping):
         runs = list(histories.values())
         names = list(histories) if labels is None else labels
-    elif len(histories) and not isinstance(histories[0], Sequence):
+    elif hasattr(histories, "history"):
+        runs = [histories.history]
+    elif len(histories) and not (
+        isinstance(histories[0], Sequence) or hasattr(histories[0], "history")
+    ):
         runs = [cast(History, histories)]
     else:
         runs = list(cast(Sequence[History], histories))
+    runs = [getattr(run, "history", run) for run in runs]
     if not runs:
         message = f"histories must contain at least one history, got {histories!r}"
         raise ValueError(message)

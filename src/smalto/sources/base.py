@@ -70,7 +70,7 @@ def finite_rows(
     except ValueError:
         bad = [i for i in range(len(numbers)) if not _is_finite(batch[[i]])]
         first = min(bad, key=lambda i: int(numbers[i]))
-        check_finite(name, batch[[first]], int(numbers[first]))
+        check_finite(name, batch[[first]], int(numbers[first]), whole=False)
         raise
     return batch
 
