@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 
-from smalto import NMF, DictionaryLearning, SparsePCA, learn
+from smalto import NMF, DictionaryLearning, SparsePCA, encode, learn
 from smalto.coders import Lasso
 from smalto.coders.coding import mean_cost
 from smalto.coders.signals import Signals
@@ -136,3 +136,13 @@ def test_single_precision_is_not_mistaken_for_convergence():
     exact = NMF(2, tol=0, max_epochs=100, random_state=0)
     small = (rng.random((50, 2)) @ rng.random((2, 30))).astype(np.float32)
     assert exact.fit(small).reconstruction_err_ < 2e-5 * np.linalg.norm(small)
+
+
+def test_a_number_of_nonzeros_that_is_not_reached_is_said():
+    flat = X * (np.arange(12) < 2)  # in a plane
+    coder = Lasso(mean_nonzeros=8)
+    with pytest.warns(UserWarning, match=r"mean_nonzeros=8 was not reached: codes have [12]"):
+        encode(flat, np.eye(12), coder)
+    with pytest.warns(UserWarning, match="mean_nonzeros=8 was not reached"):
+        learn(flat, 12, coder, max_steps=3, random_state=0)
+    encode(X, np.eye(12), coder)  # warnings are errors

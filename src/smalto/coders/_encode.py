@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -23,6 +24,7 @@ from smalto.coders.codes import Codes
 from smalto.coders.coding import code_rows, prepare, warn_if_out_of_reach, warn_of_zeros
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_penalty_weights
+from smalto.coders.wanted_nonzeros import missed_nonzeros
 from smalto.threads import resolve_threads, single_threaded_blas
 
 
@@ -163,6 +165,8 @@ def encode(
         codes, rounds, gap = encode_signals(signals, D, coder, groups, first, threads, return_info)
     if codes.nnz == 0 and n:
         warn_of_zeros(coder, signals.X, D)
+    elif n and (shortfall := missed_nonzeros(coder, codes.nnz / n)) is not None:
+        warnings.warn(shortfall, UserWarning, stacklevel=2)
     return codes if gap is None else (codes, Info(gap, rounds, np.diff(codes.indptr), coder))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -14,6 +15,7 @@ from smalto.checks import Array, check_integer
 from smalto.coders.base import Coder
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing
+from smalto.coders.wanted_nonzeros import missed_nonzeros
 from smalto.constraints import Constraint
 from smalto.constraints.density import missed
 from smalto.learning.batches.base import Batches
@@ -207,8 +209,10 @@ def learn(
     if state.history:
         _warn_if_mostly_short(state.history)
     D, constraint = feasible(state, threads)
-    if (shortfall := missed(D, constraint.density)) is not None:
-        warnings.warn(shortfall, UserWarning, stacklevel=2)
+    found = state.history[-1].mean_nonzeros if state.step else math.inf
+    for shortfall in (missed(D, constraint.density), missed_nonzeros(state.coder, found)):
+        if shortfall is not None:
+            warnings.warn(shortfall, UserWarning, stacklevel=2)
     return Result(D, state.coder.fixed(), state, stopped)
 
 
