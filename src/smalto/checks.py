@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from smalto.data_frames import frame_to_array, is_frame
+from smalto.data_frames import check_frame, frame_to_array, is_frame
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = Any  # checked rows of data: an ndarray, or a SciPy CSR array or matrix
@@ -124,12 +124,7 @@ def check_finite(name: str, values: Rows, first_row: int = 0, *, whole: bool = T
 
 def as_rows(name: str, X: Any) -> Rows:
     """Return ``X`` as a 2-D array of real numbers, dense or CSR; copy only to convert it."""
-    if isinstance(X, str | os.PathLike):
-        message = (
-            f"{name} must be an array in memory, got the path {str(X)!r}: load it first "
-            "(numpy.load, smalto.sources.as_source); learn and fit take paths"
-        )
-        raise TypeError(message)
+    check_not_path(name, X)
     if is_frame(X):
         X = frame_to_array(name, X)
     elif not sparse.issparse(X) and not isinstance(X, np.ndarray):
@@ -163,6 +158,23 @@ def _first_text(X: Array) -> str:
         except (TypeError, ValueError):
             return f"{value!r} at {tuple(int(i) for i in place)}"
     return f"objects such as {X.flat[0]!r}"
+
+
+def check_not_path(name: str, X: Any) -> None:
+    """Raise TypeError for a path: most functions take arrays only."""
+    if isinstance(X, str | os.PathLike):
+        message = (
+            f"{name} must be an array in memory, got the path {str(X)!r}: load it first "
+            "(numpy.load, smalto.sources.as_source); learn and fit take paths"
+        )
+        raise TypeError(message)
+
+
+def as_table(name: str, X: Any) -> Any:
+    """Return what scikit-learn may check next: X, but a sparse one as CSR; refuse odd frames."""
+    check_not_path(name, X)
+    check_frame(name, X)
+    return as_csr(name, X) if sparse.issparse(X) else X
 
 
 def as_csr(name: str, X: Any) -> Any:

@@ -22,9 +22,9 @@ def find_gamma(
     """Return the gamma at which the density is the wanted one, or as close as it comes.
 
     ``density_at`` is called with one gamma after another, from the given one on, and last with
-    the one that is returned. Their logarithms differ by at most ``reach``. The density is expected to fall with gamma, but may do so slowly or
-    in jumps: the search ends at a jump across the wanted density, and where longer and longer
-    steps no longer change it.
+    the one that is returned. Their logarithms differ by at most ``reach``. The density is
+    expected to fall with gamma, but may do so slowly or in jumps: the search ends at a jump across
+    the wanted density, and where longer and longer steps no longer change it.
     """
     errors: dict[float, float] = {}  # log(density / wanted), by gamma
 

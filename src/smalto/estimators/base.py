@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
@@ -16,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from smalto.checks import (
     Array,
     Rows,
-    as_csr,
     as_floats,
     as_rows,
+    as_table,
     check_integer,
     check_kind,
     float_dtype,
@@ -29,7 +28,6 @@ from smalto.coders.coding import mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing, Signals, as_signals, check_missing, in_groups
 from smalto.constraints import Constraint, L2Ball
-from smalto.data_frames import check_frame
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.nested_parameters import NestedParameters
 from smalto.learning._learn import learn
@@ -123,8 +121,7 @@ class Factorization(
             One signal per row.
         """
         check_is_fitted(self, "components_")
-        X = as_csr("X", X) if sparse.issparse(X) else X
-        codes = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        codes = check_array(as_table("X", X), accept_sparse="csr", dtype=[np.float64, np.float32])
         if codes.shape[1] != len(self.components_):
             message = (
                 f"X must have one column for each of the {len(self.components_)} atoms, "
@@ -297,11 +294,7 @@ class Factorization(
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             validate_data(self, X.data, reset=reset, skip_check_array=True)
             return X
-        if isinstance(X, str | os.PathLike):
-            as_rows("X", X)  # which raises: paths are for `fit`
-        if sparse.issparse(X):
-            X = as_csr("X", X)
-        check_frame("X", X)
+        X = as_table("X", X)
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )

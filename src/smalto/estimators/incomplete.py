@@ -1,4 +1,4 @@
-"""Defaults of `NMF` for data with missing entries."""
+"""Missing entries in `NMF`: which are known, and the defaults for such data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, as_rows
+from smalto.checks import Array, Rows, as_rows
 from smalto.coders.signals import Missing, as_mask
 
 _PRIOR = 5.0  # known entries that the mean of all features counts for in that of each feature
@@ -48,3 +48,30 @@ def filled_samples(X: Any, holes: Array, count: int, seed: int) -> Array:
     chosen = np.where(holes[rows], means, table[rows])
     norms = np.linalg.norm(chosen, axis=1, keepdims=True)
     return np.asarray(chosen / np.where(norms > 0, norms, 1.0))
+
+
+def is_complete(X: Any) -> bool:
+    """Return whether X is a dense table of numbers without NaN."""
+    if sparse.issparse(X):
+        return False
+    table = np.asarray(X)
+    if table.dtype.kind in "iub":
+        return True
+    return table.dtype.kind == "f" and table.size > 0 and not np.isnan(np.min(table))
+
+
+def check_nonnegative(X: Rows, mask: Any, name: str | None = None) -> None:
+    """Raise ValueError if known entries are negative, with their number and the smallest."""
+    data = X.data if sparse.issparse(X) else X
+    known: Any = True
+    if isinstance(X, np.ma.MaskedArray):
+        data, known = X.data, ~np.ma.getmaskarray(X)
+    if mask is not None:
+        known = known & ~as_mask(mask, X)
+    smallest = np.fmin.reduce(data, axis=None, initial=0.0, where=known)  # ignores NaN
+    if not smallest < 0:
+        return
+    count = int(np.count_nonzero((data < 0) & known))
+    where = f"{name} of NMF" if name else "data passed to NMF"
+    message = f"Negative values in {where}: {count} of them, the smallest is {smallest:g}"
+    raise ValueError(message)

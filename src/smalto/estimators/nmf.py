@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
@@ -18,12 +17,18 @@ from smalto.checks import Rows, check_finite, check_number
 from smalto.coders.base import Coder
 from smalto.coders.coding import ROWS_AT_ONCE, code_rows, prepare
 from smalto.coders.lasso import Lasso
-from smalto.coders.signals import Missing, as_mask, as_signals, blocks, in_groups
+from smalto.coders.signals import Missing, as_signals, blocks, in_groups
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball
 from smalto.constraints.density import missed
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.base import Factorization, Problem, takes_a_stream
-from smalto.estimators.incomplete import default_ridge, filled_samples, missing_entries
+from smalto.estimators.incomplete import (
+    check_nonnegative,
+    default_ridge,
+    filled_samples,
+    is_complete,
+    missing_entries,
+)
 from smalto.estimators.nndsvd import nndsvd
 from smalto.learning.alternating.descent import alternate, stages
 from smalto.learning.alternating.variables import is_free
@@ -203,7 +208,7 @@ class NMF(Factorization):
             mask = None
         if sample_weight is not None and _all_equal(sample_weight, _num_samples(X)):
             sample_weight = None
-        missing = self.missing if self.missing is None or not _complete(X) else None
+        missing = self.missing if self.missing is None or not is_complete(X) else None
         self._ridge = default_ridge(missing_entries(X, mask, missing))
         about = (sample_weight, mask, groups, missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
@@ -362,7 +367,7 @@ class NMF(Factorization):
             raise ValueError(message)
 
     def _check_values(self, X: Rows, mask: Any) -> None:
-        _check_nonnegative(X, mask)
+        check_nonnegative(X, mask)
 
     def _max_epochs(self) -> int | None:
         no_limit = self.max_epochs is None and self.max_seconds is None
@@ -371,7 +376,7 @@ class NMF(Factorization):
     def _first_atoms(self, X: Rows, mask: Any = None) -> Any:
         if not isinstance(self.init, str):
             if self.init is not None:
-                _check_nonnegative(np.asarray(self.init), None, "init")
+                check_nonnegative(np.asarray(self.init), None, "init")
             return self.init
         if self.init == "samples":
             holes = missing_entries(X, mask, self.missing)
@@ -385,35 +390,8 @@ class NMF(Factorization):
         return nndsvd(X, self.n_components, rng, fill=self.init == "nndsvda")
 
 
-def _complete(X: Any) -> bool:
-    """Return whether X is a dense table of numbers without NaN."""
-    if sparse.issparse(X):
-        return False
-    table = np.asarray(X)
-    if table.dtype.kind in "iub":
-        return True
-    return table.dtype.kind == "f" and table.size > 0 and not np.isnan(np.min(table))
-
-
 def _all_equal(weights: Any, n: int) -> bool:
     """Return whether there are n weights, positive and all equal: the same as none."""
     values = np.asarray(weights)
     fits = n > 0 and values.shape == (n,)
     return bool(fits and values[0] > 0 and (values == values[0]).all())
-
-
-def _check_nonnegative(X: Rows, mask: Any, name: str | None = None) -> None:
-    """Raise ValueError if known entries are negative, with their number and the smallest."""
-    data = X.data if sparse.issparse(X) else X
-    known: Any = True
-    if isinstance(X, np.ma.MaskedArray):
-        data, known = X.data, ~np.ma.getmaskarray(X)
-    if mask is not None:
-        known = known & ~as_mask(mask, X)
-    smallest = np.fmin.reduce(data, axis=None, initial=0.0, where=known)  # ignores NaN
-    if not smallest < 0:
-        return
-    count = int(np.count_nonzero((data < 0) & known))
-    where = f"{name} of NMF" if name else "data passed to NMF"
-    message = f"Negative values in {where}: {count} of them, the smallest is {smallest:g}"
-    raise ValueError(message)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _get_feature_names, check_array, check_is_f
 
 from smalto.checks import (
     Array,
+    as_table,
     check_finite,
     check_integer,
     check_kind,
@@ -26,10 +27,10 @@ from smalto.checks import (
 from smalto.coders.base import Coder, check_coder
 from smalto.constraints import Constraint, FusedLassoBall
 from smalto.constraints.base import check_constraint
-from smalto.data_frames import check_frame
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.nested_parameters import NestedParameters
 from smalto.estimators.rank_one import Pair, Side, codes_of, find_pair, keep_largest
+from smalto.estimators.weight_table import weight_table
 from smalto.threads import single_threaded_blas
 
 DEFAULT_NONZEROS = 25
@@ -231,8 +232,9 @@ class SparseCCA(
         check_is_fitted(self, "x_weights_")
         if y is None:
             _check_not_masked(X)
-            check_frame("X", X)
-            X = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False)
+            X = validate_data(
+                self, as_table("X", X), reset=False, dtype="numeric", ensure_all_finite=False
+            )
             check_finite("X", X)
             return self._scores(X, "x")
         X, Y = self._blocks(X, y, reset=False)
@@ -243,32 +245,15 @@ class SparseCCA(
     def weights(self, block: Literal["x", "y"] = "x") -> Any:
         """Return the nonzero weights of a block as a data frame of pandas, the largest first.
 
-        Parameters
-        ----------
-        block : {"x", "y"}
-            The block of variables.
-
-        Returns
-        -------
-        data frame
-            One row per nonzero weight, with the columns "pair", "column" (its number), "name" (if
-            the columns had names in `fit`) and "weight".
+        It has one row per weight, with the columns "pair", "column" (its number), "name" (if the
+        columns had names in `fit`) and "weight".
         """
-        import pandas as pd
-
         check_is_fitted(self, "x_weights_")
         if block not in ("x", "y"):
             message = f'block must be "x" or "y", got {block!r}'
             raise ValueError(message)
         names = vars(self).get("feature_names_in_" if block == "x" else "target_names_in_")
-        weights = self.x_weights_ if block == "x" else self.y_weights_
-        columns, pairs = np.nonzero(weights)
-        table = {"pair": pairs, "column": columns}
-        if names is not None:
-            table["name"] = names[columns]
-        frame = pd.DataFrame({**table, "weight": weights[columns, pairs]})
-        order = np.lexsort((-frame["weight"].abs(), frame["pair"]))
-        return frame.iloc[order].reset_index(drop=True)
+        return weight_table(self.x_weights_ if block == "x" else self.y_weights_, names)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the mean correlation of ``Xu`` with ``Yv`` over the pairs; 0 if one is constant."""
@@ -297,8 +282,7 @@ class SparseCCA(
             raise ValueError(message)
         _check_not_masked(X)
         _check_not_masked(y)
-        check_frame("X", X)
-        check_frame("y", y)
+        X, y = as_table("X", X), as_table("y", y)
         least = 2 if reset else 1
         settings = {"dtype": "numeric", "ensure_all_finite": False}
         X = validate_data(self, X, reset=reset, ensure_min_samples=least, **settings)

@@ -26,7 +26,7 @@ from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
 from smalto.learning.alternating.variables import Atoms, DenseCodes, is_free
 from smalto.learning.clock import on_the_clock
-from smalto.learning.dictionary.wanted_density import feasible
+from smalto.learning.dictionary.wanted_density import project_all
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 from smalto.learning.run import Run
@@ -282,7 +282,8 @@ class _Descent:
 def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
     """Code all samples over the final dictionary, keep their statistics; return ``Σ ‖x − αD‖²``."""
     coder = _lasso(state)
-    state.D, state.constraint = feasible(state, n_threads)
+    if state.constraint.adapts:
+        project_all(state.constraint, state.D)
     codes.take_back()
     D = state.D.astype(codes.new.dtype, copy=False)
     A, B, penalty = codes.step(D, coder, 0.0, FIRST_SWEEPS, n_threads)

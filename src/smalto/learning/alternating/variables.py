@@ -18,7 +18,7 @@ from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
 from smalto.kernels.coding.nonnegative import PANEL, descend, make_panel
 from smalto.learning.dictionary.sweep import sweep
-from smalto.learning.dictionary.wanted_density import project_all
+from smalto.learning.dictionary.wanted_density import REACH, project_all
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
@@ -146,7 +146,7 @@ class Atoms:
                     sweep(D, part, tried, n_threads)
                 return D
 
-            self.constraint = before.adapted(update)
+            self.constraint = before.adapted(update, REACH)
             return D, self.constraint
         k, m = D.shape
         G, Q, none = A.astype(D.dtype), B.astype(D.dtype), D.dtype.type(0.0)
