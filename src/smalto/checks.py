@@ -54,11 +54,12 @@ def check_integer(name: str, value: Any, *, low: int = 1, high: float = np.inf) 
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         message = f"{name} must be an integer, got {_shown(value)}"
         raise TypeError(message)
-    if not low <= value <= high:
-        bound = f">= {low}" if value < low else f"<= {high:g}"
-        message = f"{name} must be {bound}, got {value}"
+    number = int(value)
+    if not low <= number <= high:
+        bound = f">= {low}" if number < low else f"<= {high:g}"
+        message = f"{name} must be {bound}, got {number}"
         raise ValueError(message)
-    return int(value)
+    return number
 
 
 def check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
@@ -117,7 +118,7 @@ def check_finite(name: str, values: Rows, first_row: int = 0, *, whole: bool = T
         index[0] += first_row
         where = tuple(index)  # type: ignore[assignment]
     kind = "NaN" if np.isnan(data[bad].flat[0]) else "infinity"
-    some = f"{count} such values" if whole else f"at least {count}"
+    some = f"{count} such values" if whole else f"at least {count} such values"
     message = f"{name} contains NaN or infinity: {some}, the first ({kind}) at {where}"
     raise ValueError(message)
 

@@ -70,7 +70,8 @@ def test_learn_writes_a_model_and_no_checkpoint_stays(model, table):
     assert [p.name for p in model.parent.iterdir()] == ["samples.npy", "model.safetensors"] or {
         p.name for p in model.parent.iterdir()
     } == {"samples.npy", "model.safetensors"}
-    result = smalto.learn(np.load(table), 16, Lasso(mean_nonzeros=3), random_state=0)
+    settings = {"max_epochs": 1, "random_state": 0}
+    result = smalto.learn(np.load(table), 16, Lasso(mean_nonzeros=3), **settings)
     np.testing.assert_array_equal(learned.D, result.D)
     assert learned.coder == result.coder
 

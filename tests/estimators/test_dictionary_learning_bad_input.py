@@ -94,7 +94,7 @@ def test_not_fitted(method):
         getattr(model(), method)(samples())
 
 
-def test_a_failing_callback_does_not_undo_the_update():
+def test_a_failing_callback_undoes_the_update():
     def fail(state, record):
         raise RuntimeError("stop")
 
@@ -102,6 +102,8 @@ def test_a_failing_callback_does_not_undo_the_update():
     estimator = model(callbacks=[fail])
     with pytest.raises(RuntimeError, match="stop"):
         estimator.partial_fit(X)
+    assert not hasattr(estimator, "components_")
+    estimator.set_params(callbacks=[]).partial_fit(X)
     np.testing.assert_array_equal(estimator.components_, model().partial_fit(X).components_)
 
 

@@ -254,7 +254,10 @@ def test_a_curve_can_be_written_without_a_display(tmp_path):
         (([],), r"got \[\]"),
         (([[]],), "none of the 0 records of history 0"),
         ((history(), "hours"), "got 'hours'"),
-        ((history(test=False),), "pass a validation set to learn\\(\\)"),
+        (
+            (history(test=False), "seconds", None, None, "test_cost"),
+            "pass a validation set to learn\\(\\)",
+        ),
         (([history(), history(1)],), "none of the 1 records of history 1"),
         ((history(), "seconds", None, ["a", "b"]), "got 2 for 1"),
         ((history(), "seconds", None, None, "price"), "got 'price'"),

@@ -122,7 +122,7 @@ def check_constraint(constraint: Any) -> Constraint:
     return constraint  # type: ignore[no-any-return]
 
 
-def projected(constraint: Constraint, D: Array) -> Array:
+def projected(D: Array, constraint: Constraint) -> Array:
     """Return the projections of the rows of D; of a part of them if they are many."""
     some = D[:: max(1, len(D) // 64)].copy()
     for atom in some:

@@ -15,7 +15,8 @@ _PRIOR = 5.0  # known entries that the mean of all features counts for in that o
 
 def missing_entries(X: Any, mask: Any, missing: Missing) -> Array | None:
     """Return where entries are missing, as booleans (n, m), or None if none is."""
-    if sparse.issparse(X):
+    masked = isinstance(X, np.ma.MaskedArray) or mask is not None
+    if sparse.issparse(X) or not (masked or missing == "nan"):
         return None
     own = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
     table = as_rows("X", X.data if own is not None else X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -99,7 +100,7 @@ def find_pair(
             return Pair(np.zeros_like(u), np.zeros_like(v), lam, iteration, True)
         before, free = v, ordered.correlate(coded.score(u)) / v.dtype.type(norm)
         if iteration < _SETTLE:
-            constraint = constraint.adapted(lambda tried, free=free: projected(tried, free[None]))
+            constraint = constraint.adapted(partial(projected, free[None]))
         v = free.copy()
         project_checked(constraint, v)
         if float(np.linalg.norm(v - before)) <= tol * float(np.linalg.norm(v)):

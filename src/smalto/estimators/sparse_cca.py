@@ -289,7 +289,8 @@ class SparseCCA(
         names = _get_feature_names(y)
         Y = check_array(y, ensure_2d=False, input_name="y", **settings)
         if reset:
-            vars(self).pop("target_names_in_", None)
+            if hasattr(self, "target_names_in_"):
+                del self.target_names_in_
             if names is not None:
                 self.target_names_in_ = names
         Y = Y[:, None] if Y.ndim == 1 else Y

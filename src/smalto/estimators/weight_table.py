@@ -11,7 +11,7 @@ from smalto.checks import Array
 
 def weight_table(weights: Array, names: Array | None) -> Any:
     """Return the nonzero weights (columns, pairs) as a data frame, by pair, the largest first."""
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
     columns, pairs = np.nonzero(weights)
     values = weights[columns, pairs]

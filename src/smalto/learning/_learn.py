@@ -209,7 +209,7 @@ def learn(
     if state.history:
         _warn_if_mostly_short(state.history)
     D, constraint = feasible(state, threads)
-    found = state.history[-1].mean_nonzeros if state.step else math.inf
+    found = max((record.mean_nonzeros for record in state.history[-8:]), default=math.inf)
     for shortfall in (missed(D, constraint.density), missed_nonzeros(state.coder, found)):
         if shortfall is not None:
             warnings.warn(shortfall, UserWarning, stacklevel=2)

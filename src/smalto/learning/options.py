@@ -16,7 +16,7 @@ class Replacement:
     ----------
     idle : float, default 10
         An atom is unused if none of the last ``idle * k`` samples has used it, or none of the
-        first ``2 * k`` samples.
+        first fifth as many.
     correlation : float, default 0.999
         Two atoms are duplicates if the absolute cosine of their angle exceeds this. The
         statistics of the second are then added to those of the first, and the second is replaced.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -187,22 +187,23 @@ def atom_use(codes: ArrayLike, *, ax: Axes | None = None) -> Axes:
 
 def _check_histories(
     histories: History | Sequence[History] | Mapping[str, History], labels: Sequence[str] | None
-) -> tuple[list[History], Sequence[str | None]]:
+) -> tuple[list[Sequence[Record]], Sequence[str | None]]:
     """Return the histories as a list, and one label for each."""
     names: Sequence[str | None] | None = labels
+    runs: list[Any]
     if isinstance(histories, Mapping):
         runs = list(histories.values())
         names = list(histories) if labels is None else labels
-    elif hasattr(histories, "history"):
-        runs = [histories.history]
+    elif not isinstance(histories, Sequence):
+        runs = [histories]
     elif len(histories) and not (
         isinstance(histories[0], Sequence) or hasattr(histories[0], "history")
     ):
         runs = [cast(History, histories)]
     else:
         runs = list(cast(Sequence[History], histories))
-    runs = [getattr(run, "history", run) for run in runs]
-    if not runs:
+    records = [cast("Sequence[Record]", getattr(run, "history", run)) for run in runs]
+    if not records:
         message = f"histories must contain at least one history, got {histories!r}"
         raise ValueError(message)
     if names is None:
@@ -210,4 +211,4 @@ def _check_histories(
     if len(names) != len(runs):
         message = f"labels must be one per history, got {len(names)} for {len(runs)}"
         raise ValueError(message)
-    return runs, names
+    return records, names

@@ -38,7 +38,9 @@ def encode(
     threads: Threads = None,
     force: Force = False,
 ) -> None:
-    """Compute sparse codes of the rows of a table, or of all patches of pictures.
+    """Compute sparse codes of a table or of pictures.
+
+    Each row of the table, or each patch of the pictures, has a code.
 
     The dictionary and the coder are those of the model. Load a .npz file with
     scipy.sparse.load_npz and a .npy file with numpy.load.

@@ -31,7 +31,7 @@ def feasible(state: State, n_threads: int = 1) -> Feasible:
     replaced since the last update, it is updated once more. The state stays as it is.
     """
     D, constraint = state.D.copy(), state.constraint
-    if not constraint.adapts:
+    if constraint.density is None or not constraint.adapts:
         return Feasible(D, constraint)
     project_all(constraint, D)
     if abs(density(D) / constraint.density - 1.0) <= CLOSE:

@@ -63,7 +63,7 @@ def check_problem(coder: Any, constraint: Any, D: Array) -> None:
     if getattr(coder, "lam", 0.0) is None:
         _refuse("coder", coder, "one whose lam is decided")
     for name in ("penalty_weights", "parents", "atom_groups"):
-        values = getattr(coder, name, None)
+        values: Any = getattr(coder, name, None)
         listed = isinstance(values, tuple | list | np.ndarray) and len(values) > 0
         if listed and np.ndim(values[0]) == 0 and len(values) != len(D):
             _refuse(f"{name} of the coder", f"for {len(values)} atoms", f"one for each of {len(D)}")
