@@ -289,8 +289,7 @@ class SparseCCA(
         names = _get_feature_names(y)
         Y = check_array(y, ensure_2d=False, input_name="y", **settings)
         if reset:
-            if hasattr(self, "target_names_in_"):
-                del self.target_names_in_
+            self.__dict__.pop("target_names_in_", None)
             if names is not None:
                 self.target_names_in_ = names
         Y = Y[:, None] if Y.ndim == 1 else Y
