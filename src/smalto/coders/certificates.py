@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from smalto.checks import Array, Matrix, as_dictionary, check_finite
+from smalto.checks import Array, Matrix, as_csr, as_dictionary, check_finite
 from smalto.coders.base import Certified, Coder, check_coder, check_takes
 from smalto.coders.chunks import Residuals
 from smalto.coders.signals import (
@@ -82,7 +82,7 @@ def duality_gap(
         raise ValueError(message)
     signals = as_signals("X", X, mask, missing)
     D = as_dictionary(D, signals.X.shape[1], np.dtype(np.float64))
-    codes = sparse.csr_array(codes)
+    codes = as_csr("codes", codes)
     if codes.shape != (len(signals), len(D)):
         message = f"codes must have shape {(len(signals), len(D))}, got {codes.shape}"
         raise ValueError(message)

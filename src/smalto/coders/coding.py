@@ -12,6 +12,7 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, as_floats
 from smalto.coders.base import Coder, Solver
+from smalto.coders.checked_coder import penalty_of, solver_of
 from smalto.coders.chunks import Chunk, OwnGram, padded_width
 from smalto.coders.codes import Codes, stack
 from smalto.coders.masked_gram import one_by_one
@@ -35,6 +36,7 @@ class Prepared:
     padded: Array  # D with zero atoms added (width, m)
     G: Array  # (width, width)
     solve: Solver
+    n_atoms: int
 
     @cached_property
     def features(self) -> Array:
@@ -46,7 +48,7 @@ class Prepared:
         """The solver for signals that have a Gram matrix each."""
         if self.coder.own_gram:
             return self.solve
-        return one_by_one(self.coder, self.G.dtype)
+        return one_by_one(self.coder, self.G.dtype, self.n_atoms)
 
 
 def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
@@ -58,7 +60,7 @@ def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
         padded = np.zeros((width, m), D.dtype)
         padded[:k] = D
     G = gram(padded, n_threads)
-    return Prepared(coder, padded, G, coder.solver(G))
+    return Prepared(coder, padded, G, solver_of(coder, G, k), k)
 
 
 def gram(D: Array, n_threads: int) -> Array:
@@ -213,7 +215,7 @@ def mean_cost(signals: Signals, D: Array, coder: Coder, n_threads: int) -> float
         part = signals.part(rows)
         coded = code_rows(part, prepared, None, n_threads)
         total += float(coded.fit.sum())
-        total += float(coder.penalty(coded.codes.as_csr(len(D)), part.groups).sum())
+        total += float(penalty_of(coder, coded.codes.as_csr(len(D)), part.groups).sum())
     return total / n
 
 

@@ -48,6 +48,7 @@ class Batches(ABC):
     n_features: int
     dtype: np.dtype[Any]
     has_missing: bool = False
+    in_memory: bool = False  # whether all samples are in memory
     is_reading: bool = False  # True after an exception: it came from reading
 
     @contextmanager

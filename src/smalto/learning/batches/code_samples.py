@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from smalto.checks import Array
+from smalto.coders.checked_coder import penalty_of
 from smalto.coders.codes import Codes
 from smalto.coders.coding import Prepared, code_rows, count_out_of_reach
 from smalto.learning.batches.samples import Samples, filled
@@ -27,7 +28,7 @@ def code_samples(
         coded,
         filled(signals, codes, D),
         k,
-        prepared.coder.penalty(codes, signals.groups),
+        penalty_of(prepared.coder, codes, signals.groups),
         samples.weights,
         filled=view is not None or signals.missing is not None,
     )
