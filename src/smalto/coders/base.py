@@ -72,6 +72,19 @@ class Coder(ABC):
         message = f"continuation needs a coder with a lam to raise, got {type(self).__name__}"
         raise TypeError(message)
 
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Coder | None:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale.
+
+        The signals, the atoms and the penalty weights (those of ``encode``) are multiplied by these
+        factors. None, the default, if this is unknown: then nothing is ever rescaled.
+        """
+        return None
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself, which divides its coefficients and no more."""
+        return False
+
     def error_bound(self) -> PerSignal | None:
         """Return the bound on ``‖x − αD‖²``, for all signals or one each; None if there is none."""
         return None

@@ -14,7 +14,7 @@ from smalto.coders.chunks import Chunk
 from smalto.coders.codes import Codes
 from smalto.coders.lasso import Lasso, default_lam
 from smalto.coders.masked_gram import with_weights
-from smalto.coders.parameters import check_finite_number
+from smalto.coders.parameters import check_finite_number, scaled_number
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,11 @@ class Bridge(Coder):
     def describe(self) -> dict[str, float | None]:
         """Return ``lam``."""
         return {"lam": self.lam}
+
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Bridge:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        lam = scaled_number(self.lam, signals ** (2.0 - self.p), atoms**self.p)
+        return replace(self, lam=lam, delta=scaled_number(self._delta, signals, 1.0 / atoms))
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
 from smalto.coders.chunks import Residuals
 from smalto.coders.constrained_solver import constrained_solver
-from smalto.coders.parameters import PerSignal, as_per_signal, check_length, of_rows
+from smalto.coders.parameters import PerSignal, as_per_signal, check_length, of_rows, scaled_numbers
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.lars import (
     AT_ERROR,
@@ -59,6 +59,10 @@ class ErrorBound(Coder):
         """Return this problem; raise ValueError if the number of bounds is wrong."""
         check_length("eps", self.eps, X)
         return self
+
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> ErrorBound:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(self, eps=scaled_numbers(self.eps, signals, signals))
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""

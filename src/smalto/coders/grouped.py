@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -16,7 +16,7 @@ from smalto.coders.base import Coder, Solver
 from smalto.coders.chunks import Chunk, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes, warn_if_stuck
-from smalto.coders.parameters import as_weights, check_count, check_finite_number
+from smalto.coders.parameters import as_weights, check_count, check_finite_number, scaled_number
 from smalto.kernels.coding.arguments import SparseRows, Tally
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.grouped_lasso import grouped_lasso_rows
@@ -126,6 +126,8 @@ class GroupedCoder(Coder):
     """Base class of coders over nested groups of atoms."""
 
     lam: float
+    l1: float
+    ridge: float
 
     takes: ClassVar[frozenset[str]] = frozenset({"mask", "start"})
 
@@ -138,6 +140,15 @@ class GroupedCoder(Coder):
         """Return this problem; raise ValueError unless its groups cover the atoms of D."""
         self._nested.check(len(D))
         return self
+
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Self:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(  # type: ignore[type-var]
+            self,
+            lam=scaled_number(self.lam, signals, atoms),
+            l1=scaled_number(self.l1, signals, atoms),
+            ridge=scaled_number(self.ridge, atoms, atoms),
+        )
 
     def describe(self) -> dict[str, float | None]:
         """Return ``lam``."""

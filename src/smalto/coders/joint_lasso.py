@@ -15,7 +15,7 @@ from smalto.coders.codes import Codes
 from smalto.coders.joint_omp import JointOMP
 from smalto.coders.kernel_output import GrowingCodes, warn_if_stuck
 from smalto.coders.masked_gram import float32_copy
-from smalto.coders.parameters import check_finite_number
+from smalto.coders.parameters import check_finite_number, scaled_number
 from smalto.kernels.coding.arguments import Gram, Tally
 from smalto.kernels.coding.joint_lasso import Penalty, joint_lasso_groups, make_joint_search
 from smalto.kernels.coding.joint_tables import SignalGroups, sum_of_norms
@@ -69,6 +69,15 @@ class JointLasso(Coder):
     def relaxed(self, factor: float) -> JointLasso:
         """Return this problem with ``lam`` multiplied by ``factor``."""
         return replace(self, lam=float(self.lam) * factor)
+
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> JointLasso:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(self, lam=scaled_number(self.lam, signals, atoms))
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself."""
+        return self.lam == 0
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""

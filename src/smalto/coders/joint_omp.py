@@ -12,7 +12,7 @@ from smalto.coders.base import Coder, Solver
 from smalto.coders.chunks import Chunk, all_if_none, check_squares
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes
-from smalto.coders.parameters import check_finite_number, limit_nonzeros
+from smalto.coders.parameters import check_finite_number, limit_nonzeros, scaled_number
 from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
 from smalto.kernels.coding.joint_omp import (
     Dictionary,
@@ -78,6 +78,17 @@ class JointOMP(Coder):
         if self.max_nonzeros is None:
             return self
         return replace(self, max_nonzeros=limit_nonzeros(self.max_nonzeros, D))
+
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> JointOMP:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        if self.eps is None:
+            return self
+        return replace(self, eps=scaled_number(self.eps, signals, signals))
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself."""
+        return True
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""

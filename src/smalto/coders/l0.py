@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from smalto.coders.base import Coder, Solver
 from smalto.coders.chunks import Chunk
 from smalto.coders.codes import Codes
 from smalto.coders.greedy import GreedySolver
-from smalto.coders.parameters import check_finite_number
+from smalto.coders.parameters import check_finite_number, scaled_number
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,15 @@ class L0(Coder):
     def describe(self) -> dict[str, float | None]:
         """Return ``lam``."""
         return {"lam": self.lam}
+
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> L0:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(self, lam=scaled_number(self.lam, signals, signals))
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself."""
+        return True
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
 from smalto.coders.chunks import Residuals
 from smalto.coders.constrained_solver import constrained_solver
-from smalto.coders.parameters import as_per_signal, check_length, of_rows
+from smalto.coders.parameters import as_per_signal, check_length, of_rows, scaled_numbers
 from smalto.kernels.coding.lars import (
     AT_RADIUS,
 )
@@ -54,6 +54,10 @@ class L1Ball(Coder):
         """Return this problem; raise ValueError if the number of radii is wrong."""
         check_length("radius", self.radius, X)
         return self
+
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> L1Ball:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(self, radius=scaled_numbers(self.radius, signals, 1.0 / atoms, weights))
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""

@@ -24,7 +24,7 @@ from smalto.coders.masked_gram import (
     start_in_own_units,
     with_weights,
 )
-from smalto.coders.parameters import as_weights, check_count, check_finite_number
+from smalto.coders.parameters import as_weights, check_count, check_finite_number, scaled_number
 from smalto.kernels.coding.arguments import SparseRows, Tally
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.lasso import Penalty, lasso_rows, make_search
@@ -152,6 +152,16 @@ class Lasso(Coder):
         if isinstance(other, Lasso) and (self.lam is None or self.mean_nonzeros is not None):
             return replace(self, lam=other.lam)
         return self
+
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Lasso:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        lam = scaled_number(self._known_lam, signals, atoms, 1.0 / weights)
+        return replace(self, lam=lam, ridge=scaled_number(self.ridge, atoms, atoms))
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself."""
+        return self.lam == 0 and self.ridge == 0
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""

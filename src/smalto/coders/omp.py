@@ -13,7 +13,14 @@ from smalto.coders.base import Coder, Solver
 from smalto.coders.chunks import Chunk
 from smalto.coders.codes import Codes
 from smalto.coders.greedy import GreedySolver
-from smalto.coders.parameters import PerSignal, as_per_signal, check_length, limit_nonzeros, of_rows
+from smalto.coders.parameters import (
+    PerSignal,
+    as_per_signal,
+    check_length,
+    limit_nonzeros,
+    of_rows,
+    scaled_numbers,
+)
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,17 @@ class OMP(Coder):
         if isinstance(self.max_nonzeros, tuple):
             return replace(self, max_nonzeros=np.minimum(self.max_nonzeros, most))
         return replace(self, max_nonzeros=most)
+
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> OMP:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        if self.eps is None:
+            return self
+        return replace(self, eps=scaled_numbers(self.eps, signals, signals))
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself."""
+        return True
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""

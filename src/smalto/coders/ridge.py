@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from smalto.checks import Array
 from smalto.coders.base import Coder, Solver
 from smalto.coders.chunks import Chunk, Residuals
 from smalto.coders.codes import Codes
-from smalto.coders.parameters import check_finite_number
+from smalto.coders.parameters import check_finite_number, scaled_number
 from smalto.kernels.coding.fit import elastic_net_of_rows
 
 
@@ -45,6 +45,10 @@ class Ridge(Coder):
     def describe(self) -> dict[str, float | None]:
         """Return ``lam``."""
         return {"lam": self.lam}
+
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Ridge:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(self, lam=scaled_number(self.lam, atoms, atoms))
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
