@@ -6,13 +6,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+
 from smalto.checks import Array, Rows, check_role
-from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.parameters import PerSignal
 
 # A function that codes a chunk of signals. It is called from several threads at once.
 Solver: TypeAlias = Callable[[Chunk], Codes]
+
+
+# The duality gap that is promised, as a share of ½‖x‖², by the size of a number in bytes.
+PROMISED_GAP = {4: 1e-3, 8: 1e-8}
+
+
+def margin(dtype: np.dtype[Any]) -> float:
+    """Return how much larger than rounding, as kernels take it, the promised gap is."""
+    return 0.25 * PROMISED_GAP[dtype.itemsize] / (64.0 * float(np.finfo(dtype).eps))
 
 
 class Coder(ABC):
@@ -84,6 +95,23 @@ class Coder(ABC):
     def any_atom_scale(self) -> bool:
         """Whether each atom can be scaled by itself, which divides its coefficients and no more."""
         return False
+
+    def certain(self, problem: Problem) -> Array | None:
+        """Return float64 codes found by a slow method that atoms of any similarity cannot mislead.
+
+        It is used where rounding spoils the codes of `solver`; None, the default, if there is none.
+        """
+        return None
+
+    def delicate(self, Q: Array, squares: Array) -> Any:
+        """Return whether codes must be checked, or for which rows of correlations Q they must be.
+
+        ``squares`` are the squared norms of the atoms. What kernels take for the rounding of a
+        correlation depends on the largest atom, and may be too much for the smallest.
+        """
+        used = squares[squares > 0]
+        spread = used.max(initial=0.0) / used.min(initial=np.inf)
+        return not self.any_atom_scale and spread > margin(Q.dtype) ** 2
 
     def error_bound(self) -> PerSignal | None:
         """Return the bound on ``‖x − αD‖²``, for all signals or one each; None if there is none."""

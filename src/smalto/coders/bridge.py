@@ -10,7 +10,8 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, check_integer, check_number
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk
+from smalto.coders.certain_lasso import certain_lasso
+from smalto.coders.chunks import Chunk, Problem
 from smalto.coders.codes import Codes
 from smalto.coders.lasso import Lasso, default_lam
 from smalto.coders.masked_gram import with_weights
@@ -122,6 +123,18 @@ class Bridge(Coder):
             return codes
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        x, D, positive = problem.X[0], problem.D, bool(self.positive)
+        lam, p, delta = float(self.lam), float(self.p), self._delta
+        code = certain_lasso(x, D, np.full(len(D), lam), 0.0, positive)
+        for _ in range(self.max_iter):
+            lams = lam * p * (np.abs(code) + delta) ** (p - 1.0)
+            before, code = code, certain_lasso(x, D, lams, 0.0, positive)
+            if np.abs(code - before).max() <= 1e-8 * np.abs(code).max(initial=0.0):
+                break
+        return code[None]
 
     def _weights(self, codes: Codes, width: int) -> Array:
         """Return the derivative of the penalty, divided by lam, at each coefficient (n, width)."""

@@ -48,6 +48,16 @@ class Norms(NamedTuple):
         """Return ``‖α_g‖²`` of each group."""
         return np.bincount(self.owner, code[self.members] ** 2, minlength=len(self.lams))
 
+    def above_zero(self) -> Norms:
+        """Return the penalty without groups whose λ is zero."""
+        kept = np.flatnonzero(self.lams > 0)
+        here = self.lams[self.owner] > 0
+        return self._replace(
+            lams=self.lams[kept],
+            members=self.members[here],
+            owner=np.searchsorted(kept, self.owner[here]),
+        )
+
     @property
     def sizes(self) -> Array:
         """Number of atoms of each group."""

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from smalto.checks import Array, Matrix, as_dictionary, check_finite
 from smalto.coders.base import Certified, Coder, check_coder, check_takes
-from smalto.coders.chunks import Residuals
+from smalto.coders.chunks import Residuals, residuals
 from smalto.coders.signals import (
     Missing,
     Signals,
@@ -103,7 +103,7 @@ def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
     D = D.astype(np.float64)
     out = np.empty(n)
     for rows in blocks(n, _ROWS, signals.groups):
-        out[rows] = coder.gap(_residuals(signals.part(rows), D, codes[rows], np.arange(n)[rows]))
+        out[rows] = coder.gap(residuals_of(signals.part(rows), D, codes[rows], np.arange(n)[rows]))
     if coder.positive:
         out[_has_negative(sparse.csr_array(codes))] = np.inf
     return out
@@ -115,19 +115,8 @@ def _has_negative(codes: Any) -> Array:
     return np.unique(np.searchsorted(codes.indptr, places, side="right") - 1)
 
 
-def _residuals(signals: Signals, D: Array, codes: Any, numbers: Array) -> Residuals:
+def residuals_of(signals: Signals, D: Array, codes: Any, numbers: Array | None) -> Residuals:
+    """Return codes and residuals of signals, in float64."""
     X = signals.X.toarray() if sparse.issparse(signals.X) else signals.X
-    X = X.astype(np.float64)
-    codes = sparse.csr_array(codes, dtype=np.float64)
-    left = X - codes @ D
-    if signals.missing is not None:
-        left[signals.missing] = 0.0
-    return Residuals(
-        codes,
-        norms=np.einsum("ij,ij->i", X, X),
-        squares=np.einsum("ij,ij->i", left, left),
-        C=left @ D.T,
-        weights=signals.penalty_weights,
-        groups=signals.groups,
-        numbers=numbers,
-    )
+    left = residuals(X.astype(np.float64), D, codes, signals.missing)
+    return left._replace(weights=signals.penalty_weights, groups=signals.groups, numbers=numbers)

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Residuals
+from smalto.coders.certain_bounds import certain_to_error
+from smalto.coders.chunks import Problem, Residuals
 from smalto.coders.constrained_solver import constrained_solver
 from smalto.coders.parameters import PerSignal, as_per_signal, check_length, of_rows, scaled_numbers
 from smalto.kernels.coding.fit import elastic_net_of_rows
@@ -67,6 +68,12 @@ class ErrorBound(Coder):
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         return constrained_solver(AT_ERROR, "eps", self.eps, G, self.positive)
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        eps = float(of_rows("eps", self.eps, problem.numbers, 1)[0])
+        x, D, weights = problem.X[0], problem.D, problem.weights
+        return certain_to_error(x, D, weights, eps, bool(self.positive))[None]
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``‖α‖₁`` of each row of codes."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from smalto.checks import Array, Rows, check_integer
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk, all_if_none, check_squares
+from smalto.coders.certain_pursuit import Pursuit
+from smalto.coders.chunks import Chunk, Problem, all_if_none, check_squares
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes
 from smalto.coders.parameters import check_finite_number, limit_nonzeros, scaled_number
@@ -105,6 +106,13 @@ class JointOMP(Coder):
             return _solve_groups(dictionary, targets, chunk)
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        X, D = problem.X, problem.D
+        most = int(min(D.shape)) if self.max_nonzeros is None else int(self.max_nonzeros)
+        eps = 0.0 if self.eps is None else float(self.eps) * len(X)
+        return Pursuit(most, eps, look_ahead=bool(self.look_ahead)).codes(X, D, problem.dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""

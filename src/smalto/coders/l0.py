@@ -10,7 +10,8 @@ from scipy import sparse
 
 from smalto.checks import Array
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk
+from smalto.coders.certain_pursuit import Pursuit
+from smalto.coders.chunks import Chunk, Problem
 from smalto.coders.codes import Codes
 from smalto.coders.greedy import GreedySolver
 from smalto.coders.parameters import check_finite_number, scaled_number
@@ -72,6 +73,13 @@ class L0(Coder):
             return greedy.solve(chunk, limits, np.zeros(n), 2.0 * lam)
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        pursuit = Pursuit(
+            int(min(problem.D.shape)), gain=2.0 * float(self.lam), positive=bool(self.positive)
+        )
+        return pursuit.codes(problem.X, problem.D, problem.dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam ‖α‖₀`` of each row of codes."""

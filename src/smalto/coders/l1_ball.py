@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Residuals
+from smalto.coders.certain_bounds import certain_in_ball
+from smalto.coders.chunks import Problem, Residuals
 from smalto.coders.constrained_solver import constrained_solver
 from smalto.coders.parameters import as_per_signal, check_length, of_rows, scaled_numbers
 from smalto.kernels.coding.lars import (
@@ -62,6 +63,12 @@ class L1Ball(Coder):
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         return constrained_solver(AT_RADIUS, "radius", self.radius, G, self.positive)
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        radius = float(of_rows("radius", self.radius, problem.numbers, 1)[0])
+        x, D, weights = problem.X[0], problem.D, problem.weights
+        return certain_in_ball(x, D, weights, radius, bool(self.positive))[None]
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""

@@ -10,11 +10,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.base import Coder, Solver, margin
+from smalto.coders.certain_lasso import certain_lasso
+from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.dense_nonnegative import inverse, solve_dense
-from smalto.coders.kernel_output import GrowingCodes, warn_if_stuck
+from smalto.coders.kernel_output import GrowingCodes
 from smalto.coders.lasso_paths import lam_for_nonzeros
 from smalto.coders.masked_gram import (
     float32_copy,
@@ -25,7 +26,7 @@ from smalto.coders.masked_gram import (
     with_weights,
 )
 from smalto.coders.parameters import as_weights, check_count, check_finite_number, scaled_number
-from smalto.kernels.coding.arguments import SparseRows, Tally
+from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.lasso import Penalty, lasso_rows, make_search
 
@@ -192,6 +193,20 @@ class Lasso(Coder):
 
         return solve
 
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        lams = self._known_lam * problem.weights
+        if self.penalty_weights is not None:
+            lams = lams * np.asarray(self.penalty_weights, np.float64)
+        ridge, positive = float(self.ridge), bool(self.positive)
+        return certain_lasso(problem.X[0], problem.D, lams, ridge, positive)[None]
+
+    def delicate(self, Q: Array, squares: Array) -> Any:
+        """Return for which rows of correlations Q the atoms differ too much in size."""
+        if not super().delicate(Q, squares):
+            return False
+        return self._known_lam * margin(Q.dtype) < np.abs(Q).max(axis=1, initial=0.0)
+
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
         return self._penalty(sparse.csr_array(codes), None)
@@ -254,7 +269,7 @@ def _solve_rows(
     start = start_in_own_units(chunk.own, chunk.start) or _NO_START
     first = SparseRows(start.indptr, start.indices, start.values.astype(Q.dtype, copy=False))
     n, width = Q.shape
-    tally = Tally(chunk.rounds, np.zeros(1, np.int64))
+    tally = chunk.tally()
     out = GrowingCodes(n, Q.dtype, min(128, width), width, min(64, width))
 
     def run(row: int, room: int) -> int:
@@ -263,5 +278,4 @@ def _solve_rows(
         return int(lasso_rows(gram, Q, row, penalty, first, search, out.rows, tally))
 
     codes = out.fill(run)
-    warn_if_stuck(tally, f"{n} signals", "Use a small ridge, float64 or a larger lam")
     return from_own_units(chunk.own, codes)

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk
+from smalto.coders.certain_pursuit import Pursuit
+from smalto.coders.chunks import Chunk, Problem
 from smalto.coders.codes import Codes
 from smalto.coders.greedy import GreedySolver
 from smalto.coders.parameters import (
@@ -110,6 +111,17 @@ class OMP(Coder):
             return greedy.solve(chunk, limits, eps, 0.0)
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        X, D, numbers, dtype = problem.X, problem.D, problem.numbers, problem.dtype
+        most, eps = int(min(D.shape)), 0.0
+        if self.max_nonzeros is not None:
+            most = min(most, int(of_rows("max_nonzeros", self.max_nonzeros, numbers, 1)[0]))
+        if self.eps is not None:
+            eps = float(of_rows("eps", self.eps, numbers, 1)[0])
+        rules = {"positive": bool(self.positive), "look_ahead": bool(self.look_ahead)}
+        return Pursuit(most, eps, **rules).codes(X, D, dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""

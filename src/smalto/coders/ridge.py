@@ -9,8 +9,8 @@ import numpy as np
 from scipy import linalg, sparse
 
 from smalto.checks import Array
-from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.base import PROMISED_GAP, Coder, Solver
+from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.parameters import check_finite_number, scaled_number
 from smalto.kernels.coding.fit import elastic_net_of_rows
@@ -70,6 +70,19 @@ class Ridge(Coder):
             )
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        U, sizes, V = np.linalg.svd(problem.D, full_matrices=False)
+        return np.asarray((problem.X @ V.T) * (sizes / (sizes**2 + float(self.lam))) @ U.T)
+
+    def delicate(self, Q: Array, squares: Array) -> Any:
+        """Return whether ``lam`` is so small that the rounding of the Gram matrix counts.
+
+        The gap is at most ``(rounding/lam)² ‖x‖²/8``.
+        """
+        rounding = float(np.finfo(Q.dtype).eps) * float(squares.sum())
+        return rounding > np.sqrt(PROMISED_GAP[Q.dtype.itemsize]) * float(self.lam)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam/2 ‖α‖²`` of each row of codes."""

@@ -46,6 +46,12 @@ def atom_exponents(D: Array, one_each: bool) -> Array | None:
     return _of_unusual(D, norms)
 
 
+def number_exponent(value: float) -> int:
+    """Return the exponent of the power of two in an unusual number, 0 in others."""
+    ordinary = value == 0.0 or 1.0 / _ORDINARY <= value**2 <= _ORDINARY
+    return 0 if ordinary else int(_exponents(np.float64(value)))
+
+
 def signal_exponents(x: Rows, norms: Array, groups: Array | None = None) -> Array | None:
     """Return the exponent of the power of two in each signal; None if no signal is unusual.
 

@@ -104,7 +104,7 @@ class LocalBatch(MiniBatch):
                 yield part
                 block = next(self.blocks, None)
 
-        return CodedBatch(parts(), prepared.G)
+        return CodedBatch(parts(), prepared.G if prepared.exponents is None else None)
 
 
 def recalibrate(state: State, rows: Callable[[], Rows], n_threads: int) -> None:

@@ -1,0 +1,258 @@
+"""A second look at codes that rounding may have spoilt, and better ones in their place.
+
+The solvers work on the Gram matrix, whose condition is the square of the dictionary's. With similar
+atoms its rounding can make codes useless. A cheap test after each chunk finds the codes of which
+this is possible: those with large coefficients that cancel each other, and those that a kernel
+itself reports. They are certified in float64, from D. What fails is solved again: float32 signals in
+float64, and what fails then by the coder's `Coder.certain`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array
+from smalto.coders.base import PROMISED_GAP, Certified, Coder
+from smalto.coders.certain_bounds import least_errors
+from smalto.coders.certificates import residuals_of
+from smalto.coders.chunks import Chunk, Problem, Residuals
+from smalto.coders.codes import Codes
+from smalto.coders.parameters import of_rows
+from smalto.coders.signals import Signals
+from smalto.kernels.coding.doubt import doubtful_rows
+
+_LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm
+_WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
+_ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
+
+
+def doubtful(codes: Codes, chunk: Chunk, coder: Coder, squares: Array) -> Array:
+    """Return the rows whose codes need to be checked; whole groups of them."""
+    n, size = len(chunk.Q), chunk.Q.dtype.itemsize
+    found = np.zeros(n, np.bool_)
+    count = doubtful_rows(*codes, np.sqrt(squares), chunk.norms, _LARGEST[size], found)
+    if chunk.stuck is not None and chunk.stuck[0]:
+        found[:] = True
+    delicate = coder.delicate(chunk.Q, squares)
+    if not count and delicate is False and not found.any():
+        return np.empty(0, np.int64)
+    return whole_groups(np.flatnonzero(found | delicate), chunk.groups)
+
+
+def whole_groups(rows: Array, groups: Array | None) -> Array:
+    """Return the rows of all groups of which one row is given; the rows as they are if None."""
+    if groups is None or not rows.size:
+        return rows
+    numbers = np.unique(np.searchsorted(groups, rows, side="right") - 1)
+    return np.concatenate([np.arange(groups[g], groups[g + 1]) for g in numbers])
+
+
+class Mender:
+    """Certifies codes of some signals, and solves again where they fall short.
+
+    Parameters
+    ----------
+    coder : Coder
+        The problem.
+    signals : Signals
+        The signals; whole groups if there are groups.
+    D : array (k, m), float64
+        The dictionary.
+    numbers : array or None
+        Row numbers in the X given to `encode`.
+    dtype : dtype
+        Type of the codes.
+    """
+
+    def __init__(
+        self,
+        coder: Coder,
+        signals: Signals,
+        D: Array,
+        numbers: Array | None,
+        dtype: np.dtype[Any],
+    ) -> None:
+        self.coder, self.signals, self.D = coder, signals, D
+        self.numbers, self.dtype = numbers, dtype
+        self.allowed = PROMISED_GAP[dtype.itemsize]
+        X = signals.X.toarray() if sparse.issparse(signals.X) else signals.X
+        self.X = X.astype(np.float64)
+        self.fit = np.empty(len(signals))  # of the codes that were measured last
+
+    def mend(self, codes: Codes, again: Callable[[Array], Codes] | None) -> tuple[Codes, Array]:
+        """Return codes and how far they are from their optimum, relative to ½‖x‖².
+
+        ``again`` codes some rows in float64.
+        """
+        short = self.shortfalls(codes)
+        if again is not None:
+            codes, short = self._replace(codes, short, again)
+        codes, short = self._replace(codes, short, self._certain)
+        codes, short = self._replace(codes, short, self._nothing, _WORSE)
+        self.shortfalls(codes)
+        return codes, short
+
+    def _replace(
+        self, codes: Codes, short: Array, solve: Callable[[Array], Codes], limit: float = 0.0
+    ) -> tuple[Codes, Array]:
+        """Return the codes with those that fall short solved again, where that is better."""
+        rows = np.flatnonzero(~(short <= max(self.allowed, limit)))
+        if not rows.size:
+            return codes, short
+        new = solve(rows)
+        new = codes.put(rows, new._replace(values=new.values.astype(self.dtype)))
+        after = self.shortfalls(new)
+        better = rows[after[rows] < np.where(np.isnan(short[rows]), np.inf, short[rows])]
+        codes = codes.put(better, new.take(better))
+        return codes, np.where(np.isin(np.arange(len(short)), better), after, short)
+
+    def _certain(self, rows: Array) -> Codes:
+        """Solve some rows by the coder's slow method; zero codes if it has none."""
+        k, missing, weights = len(self.D), self.signals.missing, self.signals.penalty_weights
+        found = np.zeros((len(rows), k))
+        for part in self._problems(rows):
+            here = np.searchsorted(rows, part)
+            known = slice(None) if missing is None else ~missing[part[0]]
+            row_weights = np.ones(k)
+            if weights is not None:
+                row_weights = weights[part[0] if len(weights) > 1 else 0]
+            numbers = None if self.numbers is None else self.numbers[part]
+            D = np.ascontiguousarray(self.D[:, known])
+            problem = Problem(self.X[part][:, known], D, row_weights, numbers, self.dtype)
+            with np.errstate(all="ignore"):
+                codes = self.coder.certain(problem)
+            if codes is not None:
+                found[here] = np.where(np.isfinite(codes), codes, 0.0)
+        return _compressed(found)
+
+    def _nothing(self, rows: Array) -> Codes:
+        """Return zero codes: the last resort for codes that are worse."""
+        return _compressed(np.zeros((len(rows), len(self.D))))
+
+    def _problems(self, rows: Array) -> list[Array]:
+        """Return the rows of each problem: single signals, or groups."""
+        groups = self.signals.groups
+        if groups is None:
+            return [rows[i : i + 1] for i in range(len(rows))]
+        numbers = np.searchsorted(groups, rows, side="right") - 1
+        return [rows[numbers == g] for g in np.unique(numbers)]
+
+    def shortfalls(self, codes: Codes) -> Array:
+        """Return how far codes are above their optimum, relative to ½‖x‖²; infinite if not finite.
+
+        For a problem that is not convex, by how much they are above the zero code or, for least
+        squares on the atoms in use, from those.
+        """
+        csr = codes.as_csr(len(self.D)).astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            spoilt = ~np.isfinite(np.asarray(abs(csr).sum(axis=1)).ravel())
+        csr.data[np.repeat(spoilt, np.diff(csr.indptr))] = 0.0
+        left = residuals_of(self.signals, self.D, csr, self.numbers)
+        self.fit = 0.5 * left.squares
+        short = self._relative(left)
+        if self.coder.positive:
+            spoilt |= np.asarray((csr < 0).sum(axis=1)).ravel() > 0
+        short[spoilt] = np.inf
+        groups = self.signals.groups
+        if groups is not None and len(short):
+            short = np.repeat(np.maximum.reduceat(short, groups[:-1]), np.diff(groups))
+        return short
+
+    def _relative(self, left: Residuals) -> Array:
+        coder, groups = self.coder, self.signals.groups
+        half = 0.5 * _together(left.norms, groups)
+        least = np.finfo(np.float64).tiny
+        objective = 0.5 * left.squares + coder.penalty(left.codes, groups)
+        worse = _together(objective, groups) - half * (1.0 + _ROUNDING[self.dtype.itemsize])
+        above_zero = np.where(worse > 0, worse / np.maximum(half, least) + _WORSE, 0.0)
+        bound = coder.error_bound()
+        if bound is not None:
+            return self._beyond(left, bound)
+        if isinstance(coder, Certified):
+            gap = _together(coder.gap(left), groups) / np.maximum(half, least)
+            return np.maximum(np.where(half > 0, gap, 0.0), above_zero)
+        if coder.any_atom_scale:  # least squares on the atoms in use
+            off = np.abs(_together(left.inner(), groups)) / np.maximum(half, least)
+            above_zero = np.maximum(above_zero, np.where(half > 0, off, 0.0))
+        return np.asarray(above_zero)
+
+    def _beyond(self, left: Residuals, bound: Any) -> Array:
+        """Return the shortfalls of codes whose error is bounded; 0 where no code meets the bound."""
+        coder, groups = self.coder, self.signals.groups
+        n = len(left.norms)
+        norms, squares = _together(left.norms, groups), _together(left.squares, groups)
+        sizes = np.ones(n) if groups is None else np.repeat(np.diff(groups), np.diff(groups))
+        eps = of_rows("eps", bound, self.numbers, n) * sizes
+        rounding = 1e-5 if self.dtype.itemsize == 4 else 1e-10
+        missed = np.maximum(squares - eps, 0.0) / np.maximum(norms, np.finfo(np.float64).tiny)
+        short = np.zeros(n)
+        if isinstance(coder, Certified):
+            with np.errstate(invalid="ignore"):
+                short = coder.gap(left) / np.maximum(left.lengths(), np.finfo(np.float64).tiny)
+            short = np.where(left.lengths() > 0, short, 0.0)
+        out = np.flatnonzero(missed > rounding)
+        short[out] = 1.0 + missed[out]
+        able = self._able(out, eps)
+        # Where the bound is out of reach, least squares are asked for.
+        off = np.abs(_together(left.inner(), groups)) / np.maximum(norms, np.finfo(np.float64).tiny)
+        lost = out[~able]
+        short[lost] = np.where(off[lost] > np.sqrt(self.allowed), off[lost] + missed[lost], 0.0)
+        return np.asarray(short)
+
+    def _able(self, rows: Array, eps: Array) -> Array:
+        """Return for which of these rows least squares meet the bound."""
+        missing, positive = self.signals.missing, bool(self.coder.positive)
+        able = np.zeros(len(rows), np.bool_)
+        holes = np.zeros(len(rows), np.bool_) if missing is None else missing[rows].any(axis=1)
+        whole = rows[~holes]
+        if whole.size:
+            errors = least_errors(self.X[whole], self.D, positive, eps[whole], self.dtype)
+            able[~holes] = _together(errors, self._among(whole)) <= eps[whole]
+        for place in np.flatnonzero(holes):
+            row = rows[place]
+            known = ~missing[row]  # type: ignore[index]
+            X, D = self.X[[row]][:, known], self.D[:, known]
+            error = least_errors(X, D, positive, eps[[row]], self.dtype)
+            able[place] = error[0] <= eps[row]
+        return able
+
+    def _among(self, rows: Array) -> Array | None:
+        """Return the groups of some rows, which are whole groups."""
+        groups = self.signals.groups
+        if groups is None:
+            return None
+        numbers = np.searchsorted(groups, rows, side="right") - 1
+        return np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(rows))
+
+
+def _together(values: Array, groups: Array | None) -> Array:
+    """Return the sum over its group for each row; the values themselves without groups."""
+    if groups is None or not len(values):
+        return values
+    return np.repeat(np.add.reduceat(values, groups[:-1]), np.diff(groups))
+
+
+def _compressed(codes: Array) -> Codes:
+    csr = sparse.csr_array(codes)
+    return Codes(csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data)
+
+
+def warn_if_short(short: Array | None, dtype: np.dtype[Any], stacklevel: int) -> None:
+    """Warn how many codes fall short of their optimum, and how far."""
+    if short is None:
+        return
+    count = int(np.count_nonzero(~(short <= PROMISED_GAP[dtype.itemsize])))
+    if count:
+        worst = float(np.max(short))
+        advice = "use float64, " if dtype == np.float32 else "use "
+        message = (
+            f"{count} of {len(short)} codes are not proven optimal: rounding keeps them up to "
+            f"{worst:.1e} of ½‖x‖² above a lower bound of the optimum, since atoms are too "
+            f"similar. To avoid it, {advice}a larger lam, fewer nonzeros or a ridge"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=stacklevel)
