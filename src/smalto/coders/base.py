@@ -103,6 +103,13 @@ class Coder(ABC):
         """
         return None
 
+    def lower_bound(self, problem: Problem, codes: Array) -> float:
+        """Return a lower bound of the optimum, better than that of `Certified.gap` at these codes.
+
+        It may take as long as a code; minus infinity, the default, if there is none.
+        """
+        return -np.inf
+
     def delicate(self, Q: Array, squares: Array) -> Any:
         """Return whether codes must be checked, or for which rows of correlations Q they must be.
 

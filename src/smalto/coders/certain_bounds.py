@@ -12,7 +12,7 @@ from smalto.checks import Array
 from smalto.coders.certain_lasso import certain_lasso, with_signs
 
 _LAST = 1e-13  # λ at which a lasso is least squares, relative to the largest correlation
-_USABLE = {4: 1e-5, 8: 1e-10}  # singular values, relative to the largest
+_USABLE = {4: 1e-7, 8: 1e-11}  # singular values, relative to the largest
 _CLOSE = 1e-12  # relative precision of λ where its zeros and signs are not enough
 
 

@@ -16,7 +16,7 @@ _AIM = 1e-12  # gap that is aimed at, relative to ½‖X‖²
 _FALL = 0.1
 _MOST_STEPS = 40
 _HALVINGS = 40
-_LEAST = 10.0 ** np.arange(-3.0, -13.0, -1.0)
+_LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
 
 
 def certain_joint(X: Array, D: Array, lam: float) -> Array:

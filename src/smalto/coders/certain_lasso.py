@@ -20,9 +20,10 @@ from smalto.checks import Array
 _AIM = 1e-12  # gap that is aimed at, relative to ½‖x‖²
 _FALL = 0.1  # factor by which μ falls
 _MOST_STEPS = 40  # Newton steps for one μ
+_LAST_STEPS = 10  # after groups were set to zero
 _HALVINGS = 40
 _DAMPING = 1e-15  # share of a column's norm that is added, for atoms that depend on others
-_LEAST = 10.0 ** np.arange(-3.0, -13.0, -1.0)  # shares of a group in the objective: zero or not
+_LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)  # shares of a group in the objective: zero or not
 _ENOUGH = 1e-10  # gap up to which a sparser code is taken, relative to ½‖x‖²
 _AT_ONCE = 64  # atoms that join the working set at once
 
@@ -130,6 +131,24 @@ def _lasso_gap(x: Array, D: Array, lams: Array, ridge: float, positive: bool, co
     square = left @ left + ridge * code @ code
     inner = code @ c
     return float(0.5 * square * (1.0 - scale) ** 2 + lams @ np.abs(code) - scale * inner)
+
+
+def dual_value(x: Array, D: Array, lams: Array, positive: bool, code: Array) -> float:
+    """Return a lower bound of ``½‖x − αD‖² + Σ λ_j|α_j|`` from a code near the optimum.
+
+    At the optimum the residual has correlation ±λ_j with the atoms in use. The smallest change that
+    makes it so removes the rounding of large coefficients from it.
+    """
+    some = np.flatnonzero(code)
+    left = x - code @ D
+    for _ in range(2):
+        missed = lams[some] * np.sign(code[some]) - D[some] @ left
+        left = left + np.linalg.lstsq(D[some], missed, rcond=1e-14)[0]
+    c = D @ left if positive else np.abs(D @ left)
+    if np.any(c[lams == 0] > 0.0):
+        return -np.inf
+    left /= max(1.0, float(np.max(c / np.where(lams > 0, lams, 1.0), initial=0.0)))
+    return float(x @ left - 0.5 * left @ left)
 
 
 def with_signs(x: Array, D: Array, slopes: Array, ridge: float = 0.0) -> tuple[Array, Array]:
@@ -252,7 +271,7 @@ def _without_small(
         if np.all((fitted - falls) * part > 0):
             new[some] = fitted - falls
             return new
-    for _ in range(_MOST_STEPS if len(some) else 0):
+    for _ in range(_LAST_STEPS if len(some) else 0):
         part, fell = _newton(x, D[some], few, ridge, part, mu)
         if fell <= 1e-4 * mu:
             break

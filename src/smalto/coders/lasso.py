@@ -11,7 +11,7 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
 from smalto.coders.base import Coder, Solver, margin
-from smalto.coders.certain_lasso import certain_lasso
+from smalto.coders.certain_lasso import certain_lasso, dual_value
 from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.dense_nonnegative import inverse, solve_dense
@@ -195,11 +195,19 @@ class Lasso(Coder):
 
     def certain(self, problem: Problem) -> Array:
         """Return float64 codes, found slowly however similar the atoms are."""
-        lams = self._known_lam * problem.weights
-        if self.penalty_weights is not None:
-            lams = lams * np.asarray(self.penalty_weights, np.float64)
-        ridge, positive = float(self.ridge), bool(self.positive)
-        return certain_lasso(problem.X[0], problem.D, lams, ridge, positive)[None]
+        lams, ridge = self._lams(problem), float(self.ridge)
+        return certain_lasso(problem.X[0], problem.D, lams, ridge, bool(self.positive))[None]
+
+    def lower_bound(self, problem: Problem, codes: Array) -> float:
+        """Return the value of a dual point that is corrected for the rounding of the code."""
+        if self.ridge:
+            return -np.inf
+        lams = self._lams(problem)
+        return dual_value(problem.X[0], problem.D, lams, bool(self.positive), codes[0])
+
+    def _lams(self, problem: Problem) -> Array:
+        own = 1.0 if self.penalty_weights is None else np.asarray(self.penalty_weights, np.float64)
+        return np.asarray(self._known_lam * problem.weights * own)
 
     def delicate(self, Q: Array, squares: Array) -> Any:
         """Return for which rows of correlations Q the atoms differ too much in size."""

@@ -10,7 +10,7 @@ float64, and what fails then by the coder's `Coder.certain`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from smalto.coders.signals import Signals
 from smalto.kernels.coding.doubt import doubtful_rows
 
 _LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm
+_TINY = np.finfo(np.float64).tiny
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
 
@@ -83,6 +84,7 @@ class Mender:
         X = signals.X.toarray() if sparse.issparse(signals.X) else signals.X
         self.X = X.astype(np.float64)
         self.fit = np.empty(len(signals))  # of the codes that were measured last
+        self.lower = np.full(len(signals), -np.inf)  # bounds on the optima, the best so far
 
     def mend(self, codes: Codes, again: Callable[[Array], Codes] | None) -> tuple[Codes, Array]:
         """Return codes and how far they are from their optimum, relative to ½‖x‖².
@@ -92,10 +94,13 @@ class Mender:
         short = self.shortfalls(codes)
         if again is not None:
             codes, short = self._replace(codes, short, again)
+        short = self._with_better_bounds(codes, short)
         codes, short = self._replace(codes, short, self._certain)
         codes, short = self._replace(codes, short, self._nothing, _WORSE)
-        self.shortfalls(codes)
-        return codes, short
+        if self.signals.groups is not None:  # single signals of a group may still be worse
+            rows = np.flatnonzero(self.fit > 0.5 * np.einsum("ij,ij->i", self.X, self.X))
+            codes = codes.put(rows, self._nothing(rows))
+        return codes, self.shortfalls(codes)
 
     def _replace(
         self, codes: Codes, short: Array, solve: Callable[[Array], Codes], limit: float = 0.0
@@ -105,42 +110,59 @@ class Mender:
         if not rows.size:
             return codes, short
         new = solve(rows)
+        if self.dtype == np.float32:  # exact codes give the better bound
+            wide = codes._replace(values=codes.values.astype(np.float64))
+            self.shortfalls(wide.put(rows, new))
+            short = self.shortfalls(codes)
         new = codes.put(rows, new._replace(values=new.values.astype(self.dtype)))
         after = self.shortfalls(new)
-        better = rows[after[rows] < np.where(np.isnan(short[rows]), np.inf, short[rows])]
+        short = np.where(np.isnan(short), np.inf, self.shortfalls(codes))
+        better = rows[after[rows] < short[rows]]
         codes = codes.put(better, new.take(better))
-        return codes, np.where(np.isin(np.arange(len(short)), better), after, short)
+        return codes, self.shortfalls(codes)
+
+    def _with_better_bounds(self, codes: Codes, short: Array) -> Array:
+        """Return the shortfalls with bounds on the optima that cost more."""
+        rows = np.flatnonzero((short > self.allowed) & np.isfinite(short))
+        if not rows.size:
+            return short
+        dense = codes.as_csr(len(self.D))
+        for part, problem in self._problems(rows):
+            bound = self.coder.lower_bound(problem, dense[part].toarray().astype(np.float64))
+            self.lower[part] = np.maximum(self.lower[part], bound)
+        return self.shortfalls(codes)
 
     def _certain(self, rows: Array) -> Codes:
         """Solve some rows by the coder's slow method; zero codes if it has none."""
-        k, missing, weights = len(self.D), self.signals.missing, self.signals.penalty_weights
-        found = np.zeros((len(rows), k))
-        for part in self._problems(rows):
-            here = np.searchsorted(rows, part)
-            known = slice(None) if missing is None else ~missing[part[0]]
-            row_weights = np.ones(k)
-            if weights is not None:
-                row_weights = weights[part[0] if len(weights) > 1 else 0]
-            numbers = None if self.numbers is None else self.numbers[part]
-            D = np.ascontiguousarray(self.D[:, known])
-            problem = Problem(self.X[part][:, known], D, row_weights, numbers, self.dtype)
+        found = np.zeros((len(rows), len(self.D)))
+        for part, problem in self._problems(rows):
             with np.errstate(all="ignore"):
                 codes = self.coder.certain(problem)
-            if codes is not None:
-                found[here] = np.where(np.isfinite(codes), codes, 0.0)
+            if codes is None:
+                continue
+            codes = np.where(np.isfinite(codes), codes, 0.0)
+            found[np.searchsorted(rows, part)] = codes
+            bound = self.coder.lower_bound(problem, codes)
+            self.lower[part] = np.maximum(self.lower[part], bound)
         return _compressed(found)
 
     def _nothing(self, rows: Array) -> Codes:
         """Return zero codes: the last resort for codes that are worse."""
         return _compressed(np.zeros((len(rows), len(self.D))))
 
-    def _problems(self, rows: Array) -> list[Array]:
-        """Return the rows of each problem: single signals, or groups."""
-        groups = self.signals.groups
-        if groups is None:
-            return [rows[i : i + 1] for i in range(len(rows))]
-        numbers = np.searchsorted(groups, rows, side="right") - 1
-        return [rows[numbers == g] for g in np.unique(numbers)]
+    def _problems(self, rows: Array) -> Iterator[tuple[Array, Problem]]:
+        """Yield single signals, or groups of them: their rows and their problem."""
+        groups, missing = self.signals.groups, self.signals.missing
+        weights = self.signals.penalty_weights
+        numbers = rows if groups is None else np.searchsorted(groups, rows, side="right")
+        for part in np.split(rows, np.flatnonzero(np.diff(numbers)) + 1):
+            known = slice(None) if missing is None else ~missing[part[0]]
+            own = np.ones(len(self.D))
+            if weights is not None:
+                own = weights[part[0] if len(weights) > 1 else 0]
+            chosen = None if self.numbers is None else self.numbers[part]
+            X, D = self.X[part][:, known], np.ascontiguousarray(self.D[:, known])
+            yield part, Problem(X, D, own, chosen, self.dtype)
 
     def shortfalls(self, codes: Codes) -> Array:
         """Return how far codes are above their optimum, relative to ½‖x‖²; infinite if not finite.
@@ -165,21 +187,26 @@ class Mender:
 
     def _relative(self, left: Residuals) -> Array:
         coder, groups = self.coder, self.signals.groups
-        half = 0.5 * _together(left.norms, groups)
-        least = np.finfo(np.float64).tiny
-        objective = 0.5 * left.squares + coder.penalty(left.codes, groups)
-        worse = _together(objective, groups) - half * (1.0 + _ROUNDING[self.dtype.itemsize])
-        above_zero = np.where(worse > 0, worse / np.maximum(half, least) + _WORSE, 0.0)
         bound = coder.error_bound()
         if bound is not None:
             return self._beyond(left, bound)
+        half = 0.5 * _together(left.norms, groups)
+        unit = np.maximum(half, _TINY)
+        objective = _together(0.5 * left.squares + coder.penalty(left.codes, groups), groups)
+        worse = objective - half * (1.0 + _ROUNDING[self.dtype.itemsize])
+        short = np.where(worse > 0, worse / unit + _WORSE, 0.0)
         if isinstance(coder, Certified):
-            gap = _together(coder.gap(left), groups) / np.maximum(half, least)
-            return np.maximum(np.where(half > 0, gap, 0.0), above_zero)
-        if coder.any_atom_scale:  # least squares on the atoms in use
-            off = np.abs(_together(left.inner(), groups)) / np.maximum(half, least)
-            above_zero = np.maximum(above_zero, np.where(half > 0, off, 0.0))
-        return np.asarray(above_zero)
+            gap = self._above_bound(objective, _together(coder.gap(left), groups))
+            short = np.maximum(short, np.where(half > 0, gap / unit, 0.0))
+        elif coder.any_atom_scale:  # least squares on the atoms in use
+            off = np.abs(_together(left.inner(), groups)) / unit
+            short = np.maximum(short, np.where(half > 0, off, 0.0))
+        return np.asarray(short)
+
+    def _above_bound(self, objective: Array, gap: Array) -> Array:
+        """Return gaps to the best bounds on the optima so far; infinite gaps stay so."""
+        self.lower = np.maximum(self.lower, objective - gap)
+        return np.where(np.isfinite(gap), np.minimum(gap, objective - self.lower), gap)
 
     def _beyond(self, left: Residuals, bound: Any) -> Array:
         """Return the shortfalls of codes whose error is bounded; 0 where no code meets the bound."""
@@ -189,18 +216,18 @@ class Mender:
         sizes = np.ones(n) if groups is None else np.repeat(np.diff(groups), np.diff(groups))
         eps = of_rows("eps", bound, self.numbers, n) * sizes
         rounding = 1e-5 if self.dtype.itemsize == 4 else 1e-10
-        missed = np.maximum(squares - eps, 0.0) / np.maximum(norms, np.finfo(np.float64).tiny)
+        unit = np.maximum(norms, _TINY)
+        missed = np.maximum(squares - eps, 0.0) / unit
         short = np.zeros(n)
         if isinstance(coder, Certified):
-            with np.errstate(invalid="ignore"):
-                short = coder.gap(left) / np.maximum(left.lengths(), np.finfo(np.float64).tiny)
-            short = np.where(left.lengths() > 0, short, 0.0)
+            lengths = left.lengths()
+            gap = self._above_bound(lengths, coder.gap(left))
+            short = np.where(lengths > 0, gap / np.maximum(lengths, _TINY), 0.0)
         out = np.flatnonzero(missed > rounding)
         short[out] = 1.0 + missed[out]
-        able = self._able(out, eps)
+        lost = out[~self._able(out, eps)]
         # Where the bound is out of reach, least squares are asked for.
-        off = np.abs(_together(left.inner(), groups)) / np.maximum(norms, np.finfo(np.float64).tiny)
-        lost = out[~able]
+        off = np.abs(_together(left.inner(), groups)) / unit
         short[lost] = np.where(off[lost] > np.sqrt(self.allowed), off[lost] + missed[lost], 0.0)
         return np.asarray(short)
 

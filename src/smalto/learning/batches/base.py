@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.coders.coding import prepare, warn_of_zeros
+from smalto.coders.coding import warn_of_zeros
+from smalto.coders.preparing import prepare
 from smalto.learning.batches.code_samples import code_samples
 from smalto.learning.batches.samples import Samples
 from smalto.learning.memory.contributions import Part

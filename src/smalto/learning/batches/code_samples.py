@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from smalto.checks import Array
 from smalto.coders.codes import Codes
-from smalto.coders.coding import Prepared, code_rows, count_out_of_reach
+from smalto.coders.coding import code_rows, count_out_of_reach
+from smalto.coders.preparing import Prepared
 from smalto.learning.batches.samples import Samples, filled
 from smalto.learning.dictionary.feature_sweep import View
 from smalto.learning.memory.contributions import Contribution, Part
