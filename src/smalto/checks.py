@@ -139,4 +139,26 @@ def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any], name: str = "D"
         message = f"{name} has {D.shape[1]} features (rows are atoms), expected {n_features}"
         raise ValueError(message)
     check_finite(name, D)
+    check_scale(name, D, dtype)
     return np.ascontiguousarray(D, dtype=dtype)
+
+
+# Squares of larger numbers overflow, of smaller ones vanish; by the size of a number in bytes.
+_SCALES = {4: 2.0**62, 8: 2.0**500}
+
+
+def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
+    """Raise ValueError if finite values are too large or too small to be coded in this dtype."""
+    data = values.data if sparse.issparse(values) else values
+    if not data.size or data.dtype.kind in "iub":
+        return
+    top = max(data.max(), -data.min())
+    limit = _SCALES[dtype.itemsize]
+    if top <= limit and (top >= 1.0 / limit or top == 0):
+        return
+    kind, way = ("overflow", "down") if top > limit else ("underflow", "up")
+    hint = ", or use float64" if dtype == np.float32 and 1e-150 < top < 1e150 else ""
+    message = (
+        f"{name} has values up to {top:.3g}, whose squares {kind} {dtype}: scale it {way}{hint}"
+    )
+    raise ValueError(message)

@@ -9,11 +9,12 @@ import numpy as np
 from scipy import optimize
 
 from smalto.checks import Array
-from smalto.coders.certain_lasso import certain_lasso, with_signs
+from smalto.coders.certain_lasso import certain_lasso, corrected_residual, with_signs
 
 _LAST = 1e-13  # λ at which a lasso is least squares, relative to the largest correlation
 _USABLE = {4: 1e-7, 8: 1e-11}  # singular values, relative to the largest
-_CLOSE = 1e-12  # relative precision of λ where its zeros and signs are not enough
+_CLOSE = 1e-12  # relative precision of λ where zeros and signs of its code are not enough
+_MOST_LASSOS = 60
 
 
 def certain_in_ball(x: Array, D: Array, weights: Array, radius: float, positive: bool) -> Array:
@@ -47,6 +48,22 @@ def certain_to_error(x: Array, D: Array, weights: Array, eps: float, positive: b
     return _search(x, D, weights, positive, excess, exact)
 
 
+def dual_point(
+    x: Array, D: Array, weights: Array, positive: bool, code: Array
+) -> tuple[Array, float]:
+    """Return the residual of a code near the optimum, without its rounding, and its steepness.
+
+    That is the largest correlation with an atom, divided by the weight of the atom.
+    """
+    some = np.flatnonzero(code)
+    left = x - code @ D
+    if some.size:
+        lam = float(np.median(np.abs(D[some] @ left) / weights[some]))
+        left = corrected_residual(x, D, lam * weights, code)
+    c = D @ left if positive else np.abs(D @ left)
+    return left, max(float(np.max(c / weights, initial=0.0)), 0.0)
+
+
 def _search(
     x: Array,
     D: Array,
@@ -63,46 +80,37 @@ def _search(
     top = float(np.max(np.where(weights > 0, (c if positive else np.abs(c)) / weights, 0.0)))
     if top <= 0.0:
         return np.zeros(len(D))
-    codes: dict[float, Array] = {}
 
-    def code_at(logarithm: float) -> Array:
-        if logarithm not in codes:
-            lams = top * np.exp(logarithm) * weights
-            codes[logarithm] = certain_lasso(x, D, lams, 0.0, positive)
-        return codes[logarithm]
+    def code_at(lam: float) -> Array:
+        return certain_lasso(x, D, lam * weights, 0.0, positive)
 
-    def value(logarithm: float) -> float:
-        return excess(code_at(logarithm))
-
-    low = float(np.log(_LAST))
-    if value(low) <= 0.0:
-        return code_at(low)
-    if excess(np.zeros(len(D))) >= 0.0:
-        return np.zeros(len(D))
-    high = 0.0
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        code = code_at(middle)
+    low, high = _LAST * top, top  # the excess is above zero at the first, and not at the second
+    best = code_at(low)
+    if excess(best) <= 0.0:
+        return best
+    best, lam = np.zeros(len(D)), np.sqrt(low * high)
+    for _ in range(_MOST_LASSOS):
+        code = code_at(lam)
+        if excess(code) > 0.0:
+            low = lam
+        else:
+            high, best = lam, code
         some = np.flatnonzero(code)
         slopes = weights[some] * np.sign(code[some])
         fitted, falls = with_signs(x, D[some], slopes)
-        if np.isfinite(falls).all() and some.size:
-            lam = exact(some, fitted, falls, slopes)
-            new = fitted - lam * falls
-            if 0.0 <= lam <= top and np.all(new * code[some] > 0):
-                whole = np.zeros(len(D))
-                whole[some] = new
-                left = D @ (x - whole @ D)
-                steep = (left if positive else np.abs(left)) - lam * weights
-                if steep.max(initial=0.0) <= 1e-9 * lam * weights.max() + 1e-14 * top:
-                    return whole
-        if excess(code) > 0.0:
-            low = middle
-        else:
-            high = middle
-        if high - low < _CLOSE:
+        wanted = exact(some, fitted, falls, slopes) if np.isfinite(falls).all() else np.nan
+        new = np.zeros(len(D))
+        new[some] = fitted - wanted * falls
+        if low <= wanted <= high and np.all(new[some] * code[some] > 0):
+            c = D @ corrected_residual(x, D, wanted * weights, new)
+            steep = (c if positive else np.abs(c)) - wanted * weights
+            if np.all(steep <= 1e-7 * wanted * weights + 1e-15 * top):
+                return new
+        if high <= low * (1.0 + _CLOSE):
             break
-    return code_at(high if excess(code_at(high)) <= 0.0 else low)
+        inside = low < wanted < high
+        lam = wanted if inside and wanted != lam else np.sqrt(low * high)
+    return best
 
 
 def least_errors(X: Array, D: Array, positive: bool, eps: Array, dtype: np.dtype[Any]) -> Array:

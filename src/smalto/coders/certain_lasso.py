@@ -134,21 +134,26 @@ def _lasso_gap(x: Array, D: Array, lams: Array, ridge: float, positive: bool, co
 
 
 def dual_value(x: Array, D: Array, lams: Array, positive: bool, code: Array) -> float:
-    """Return a lower bound of ``½‖x − αD‖² + Σ λ_j|α_j|`` from a code near the optimum.
-
-    At the optimum the residual has correlation ±λ_j with the atoms in use. The smallest change that
-    makes it so removes the rounding of large coefficients from it.
-    """
-    some = np.flatnonzero(code)
-    left = x - code @ D
-    for _ in range(2):
-        missed = lams[some] * np.sign(code[some]) - D[some] @ left
-        left = left + np.linalg.lstsq(D[some], missed, rcond=1e-14)[0]
+    """Return a lower bound of ``½‖x − αD‖² + Σ λ_j|α_j|`` from a code near the optimum."""
+    left = corrected_residual(x, D, lams, code)
     c = D @ left if positive else np.abs(D @ left)
     if np.any(c[lams == 0] > 0.0):
         return -np.inf
     left /= max(1.0, float(np.max(c / np.where(lams > 0, lams, 1.0), initial=0.0)))
     return float(x @ left - 0.5 * left @ left)
+
+
+def corrected_residual(x: Array, D: Array, lams: Array, code: Array) -> Array:
+    """Return the residual of a code near the optimum, without the rounding of the code.
+
+    At the optimum it has correlation ±λ_j with the atoms in use: the smallest change makes it so.
+    """
+    some = np.flatnonzero(code)
+    left = x - code @ D
+    for _ in range(2 if some.size else 0):
+        missed = lams[some] * np.sign(code[some]) - D[some] @ left
+        left = left + np.linalg.lstsq(D[some], missed, rcond=1e-14)[0]
+    return np.asarray(left)
 
 
 def with_signs(x: Array, D: Array, slopes: Array, ridge: float = 0.0) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Rows, as_rows, check_finite
+from smalto.checks import Array, Rows, as_rows, check_finite, check_scale, float_dtype
 from smalto.coders.base import Coder
 
 Missing = Literal["nan"] | None
@@ -69,9 +69,11 @@ def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> 
         holes = nan if holes is None else holes | nan
     if holes is None or not holes.any():
         check_finite(name, X)
+        check_scale(name, X, float_dtype(X.dtype))
         return Signals(X)
     X = np.where(holes, X.dtype.type(0), X)
     check_finite(name, X)
+    check_scale(name, X, float_dtype(X.dtype))
     return Signals(X, holes)
 
 
