@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 from smalto.checks import Array, Matrix, as_dictionary, check_finite
 from smalto.coders.base import Certified, Coder, check_coder, check_takes
 from smalto.coders.chunks import Residuals, residuals
+from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.coders.signals import (
     Missing,
     Signals,
@@ -101,6 +103,13 @@ def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
     if not isinstance(coder, Certified):
         return np.full(n, np.nan)
     D = D.astype(np.float64)
+    signal, atom = number_exponent(largest_entry(signals.X)), number_exponent(largest_entry(D))
+    rescaled = coder.rescaled(2.0**-signal, 2.0**-atom) if signal or atom else None
+    if rescaled is not None:
+        signals = replace(signals, X=shifted(signals.X.astype(np.float64), -signal))
+        codes = shifted(sparse.csr_array(codes, dtype=np.float64), atom - signal)
+        unit = 2 * signal if coder.error_bound() is None else signal - atom
+        return np.ldexp(gaps(signals, shifted(D, -atom), codes, rescaled), unit)
     out = np.empty(n)
     for rows in blocks(n, _ROWS, signals.groups):
         out[rows] = coder.gap(residuals_of(signals.part(rows), D, codes[rows], np.arange(n)[rows]))

@@ -46,6 +46,12 @@ def atom_exponents(D: Array, one_each: bool) -> Array | None:
     return _of_unusual(D, norms)
 
 
+def largest_entry(x: Rows) -> float:
+    """Return the largest magnitude."""
+    data = x.data if sparse.issparse(x) else x
+    return float(max(data.max(initial=0.0), -data.min(initial=0.0)))
+
+
 def number_exponent(value: float) -> int:
     """Return the exponent of the power of two in an unusual number, 0 in others."""
     ordinary = value == 0.0 or 1.0 / _ORDINARY <= value**2 <= _ORDINARY
