@@ -26,6 +26,12 @@ def margin(dtype: np.dtype[Any]) -> float:
     return 0.25 * PROMISED_GAP[dtype.itemsize] / (64.0 * float(np.finfo(dtype).eps))
 
 
+def differ_in_size(squares: Array, dtype: np.dtype[Any]) -> bool:
+    """Return whether rounding, for the largest atom, may be too much for the smallest."""
+    used = squares[squares > 0]
+    return bool(used.max(initial=0.0) > margin(dtype) ** 2 * used.min(initial=np.inf))
+
+
 class Coder(ABC):
     """A sparse coding problem ``min_α ½‖x − αD‖² + ψ(α)``: subclass it as a frozen dataclass.
 
@@ -116,9 +122,7 @@ class Coder(ABC):
         ``squares`` are the squared norms of the atoms. What kernels take for the rounding of a
         correlation depends on the largest atom, and may be too much for the smallest.
         """
-        used = squares[squares > 0]
-        spread = used.max(initial=0.0) / used.min(initial=np.inf)
-        return not self.any_atom_scale and spread > margin(Q.dtype) ** 2
+        return not self.any_atom_scale and differ_in_size(squares, Q.dtype)
 
     def error_bound(self) -> PerSignal | None:
         """Return the bound on ``‖x − αD‖²``, for all signals or one each; None if there is none."""

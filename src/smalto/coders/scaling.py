@@ -43,7 +43,10 @@ def atom_exponents(D: Array, one_each: bool) -> Array | None:
         if _are_ordinary(norms.max(initial=0.0)) or not top.max(initial=0.0):
             return None
         return np.full(len(D), _exponents(top.max()))
-    return _of_unusual(D, norms)
+    if _of_unusual(D, norms) is None:
+        return None
+    top = _largest_entries(D)
+    return np.where(top > 0, np.rint(np.log2(np.where(top > 0, top, 1.0))), 0).astype(np.int64)
 
 
 def largest_entry(x: Rows) -> float:
