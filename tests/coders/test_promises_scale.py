@@ -161,9 +161,9 @@ def test_gaps_are_those_of_the_rescaled_problem(name):
 def test_what_is_beyond_the_range_is_refused(coder, dtype, small, large):
     X, D = problem(np.float64)
     X, D, tiny, huge = (a.astype(dtype) for a in (X, D, X * small, X * large))
-    with pytest.raises(ValueError, match="X has values up to .* underflow float.*: scale it up"):
+    with pytest.raises(ValueError, match=r"X has values up to .* underflow float.*: scale it up"):
         encode(tiny, D, coder)
-    with pytest.raises(ValueError, match="X has values up to .* overflow float.*: scale it down"):
+    with pytest.raises(ValueError, match=r"X has values up to .* overflow float.*: scale it down"):
         encode(huge, D, coder)
 
 
@@ -172,7 +172,7 @@ def test_casts_that_overflow_or_underflow_are_refused():
     D = D.astype(np.float64)
     with pytest.raises(ValueError, match=r"D has values up to .*e\+300, .* overflow float32"):
         encode(X, D * 1e300, OMP(3))
-    with pytest.raises(ValueError, match="D has values up to .*, whose squares underflow float32"):
+    with pytest.raises(ValueError, match=r"D has values up to .*, whose squares underflow float32"):
         encode(X, D * 1e-60, OMP(3))
     if np.finfo(np.longdouble).max > 1e308:
         huge = X.astype(np.longdouble) * np.longdouble("1e4000")
