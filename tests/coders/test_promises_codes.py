@@ -241,7 +241,7 @@ def test_pursuits_over_bumps_fit_least_squares():
         for a, x in zip(A, X, strict=True):
             some = np.flatnonzero(a)
             best = x - np.linalg.lstsq(D[some].T, x)[0] @ D[some]
-            assert np.sum((x - a @ D) ** 2) <= (best @ best) * (1 + 1e-6)
+            assert np.sum((x - a @ D) ** 2) <= (best @ best) * (1 + 1e-5)
 
 
 def test_ridge_over_near_duplicates_is_optimal_in_float32():

@@ -116,13 +116,12 @@ class Coder(ABC):
         """
         return -np.inf
 
-    def delicate(self, Q: Array, squares: Array) -> Any:
-        """Return whether codes must be checked, or for which rows of correlations Q they must be.
+    def delicate(self, chunk: Chunk, squares: Array) -> Any:
+        """Return whether codes must be checked, or for which signals of a chunk they must be.
 
-        ``squares`` are the squared norms of the atoms. What kernels take for the rounding of a
-        correlation depends on the largest atom, and may be too much for the smallest.
+        ``squares`` are the squared norms of the atoms.
         """
-        return not self.any_atom_scale and differ_in_size(squares, Q.dtype)
+        return not self.any_atom_scale and differ_in_size(squares, chunk.Q.dtype)
 
     def error_bound(self) -> PerSignal | None:
         """Return the bound on ``‖x − αD‖²``, for all signals or one each; None if there is none."""

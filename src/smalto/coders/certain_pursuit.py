@@ -9,7 +9,7 @@ from scipy import optimize
 
 from smalto.checks import Array
 
-_DEPENDENT = {4: 1e-8, 8: 1e-13}  # share of an atom's squared norm outside the span of others
+_DEPENDENT = {4: 1e-7, 8: 1e-11}  # share of an atom's squared norm outside the span of others
 _NOISE = {4: 1e-11, 8: 1e-26}  # share of ‖X‖² that an atom must gain
 
 

@@ -30,6 +30,7 @@ from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.lasso import Penalty, lasso_rows, make_search
 
+_LEAST_LAM = 1e-4  # share of the largest correlation below which float32 codes are checked
 _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
@@ -209,11 +210,19 @@ class Lasso(Coder):
         own = 1.0 if self.penalty_weights is None else np.asarray(self.penalty_weights, np.float64)
         return np.asarray(self._known_lam * problem.weights * own)
 
-    def delicate(self, Q: Array, squares: Array) -> Any:
-        """Return for which rows of correlations Q the atoms differ too much in size."""
-        if not differ_in_size(squares, Q.dtype):
+    def delicate(self, chunk: Chunk, squares: Array) -> Any:
+        """Return for which signals ``lam`` is too small for rounding, as kernels take it."""
+        dtype = chunk.Q.dtype
+        if differ_in_size(squares, dtype):
+            least = 1.0 / margin(dtype)
+        elif dtype == np.float32:
+            least = _LEAST_LAM
+        else:
             return False
-        return self._known_lam * margin(Q.dtype) < np.abs(Q).max(axis=1, initial=0.0)
+        lam = self._known_lam
+        if lam**2 >= least**2 * chunk.norms.max(initial=0.0) * squares.max(initial=0.0):
+            return False
+        return lam < least * np.abs(chunk.Q).max(axis=1, initial=0.0)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""

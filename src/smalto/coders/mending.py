@@ -39,7 +39,7 @@ def doubtful(codes: Codes, chunk: Chunk, coder: Coder, squares: Array) -> Array:
     count = doubtful_rows(*codes, np.sqrt(squares), chunk.norms, _LARGEST[size], found)
     if chunk.stuck is not None and chunk.stuck[0]:
         found[:] = True
-    delicate = coder.delicate(chunk.Q, squares)
+    delicate = coder.delicate(chunk, squares)
     if not count and delicate is False and not found.any():
         return np.empty(0, np.int64)
     return whole_groups(np.flatnonzero(found | delicate), chunk.groups)
@@ -199,9 +199,21 @@ class Mender:
             gap = self._above_bound(objective, _together(coder.gap(left), groups))
             short = np.maximum(short, np.where(half > 0, gap / unit, 0.0))
         elif coder.any_atom_scale:  # least squares on the atoms in use
-            off = np.abs(_together(left.inner(), groups)) / unit
-            short = np.maximum(short, np.where(half > 0, off, 0.0))
+            short = np.maximum(short, self._off_least_squares(left.codes) / unit)
         return np.asarray(short)
+
+    def _off_least_squares(self, codes: Any) -> Array:
+        """Return by how much the fit of each problem is above that of least squares on its atoms.
+
+        With α ≥ 0 it is at an optimum too, where no coefficient is zero.
+        """
+        out = np.zeros(codes.shape[0])
+        for rows, problem in self._problems(np.arange(len(out))):
+            part = codes[rows].toarray()
+            atoms = problem.D[np.abs(part).sum(axis=0) > 0]
+            basis = np.linalg.qr(atoms.T)[0]
+            out[rows] = 0.5 * np.sum(((problem.X - part @ problem.D) @ basis) ** 2)
+        return out
 
     def _above_bound(self, objective: Array, gap: Array) -> Array:
         """Return gaps to the best bounds on the optima so far; infinite gaps stay so."""

@@ -76,13 +76,14 @@ class Ridge(Coder):
         U, sizes, V = np.linalg.svd(problem.D, full_matrices=False)
         return np.asarray((problem.X @ V.T) * (sizes / (sizes**2 + float(self.lam))) @ U.T)
 
-    def delicate(self, Q: Array, squares: Array) -> Any:
+    def delicate(self, chunk: Chunk, squares: Array) -> Any:
         """Return whether ``lam`` is so small that the rounding of the Gram matrix counts.
 
         The gap is at most ``(rounding/lam)² ‖x‖²/8``.
         """
-        rounding = float(np.finfo(Q.dtype).eps) * float(squares.sum())
-        return rounding > np.sqrt(PROMISED_GAP[Q.dtype.itemsize]) * float(self.lam)
+        dtype = chunk.Q.dtype
+        rounding = float(np.finfo(dtype).eps) * float(squares.sum())
+        return rounding > np.sqrt(PROMISED_GAP[dtype.itemsize]) * float(self.lam)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam/2 ‖α‖²`` of each row of codes."""
