@@ -39,8 +39,8 @@ class Lasso(Coder):
     """``min_α ½‖x − αD‖² + lam Σ w_j|α_j| + ridge/2 ‖α‖²`` (Eq. 2; w = 1 by default).
 
     Solved exactly, up to rounding, by an active-set method on the Gram matrix. If lam is small and
-    atoms are so similar that this matrix is numerically singular, the solver ends near the optimum
-    and warns; a small ``ridge`` or float64 avoids this.
+    atoms are so similar that rounding spoils this, the code is computed again by a slow method that
+    does not depend on it; a warning counts the codes that are still not proven optimal.
 
     Parameters
     ----------
