@@ -154,10 +154,11 @@ def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
         return
     top = max(data.max(), -data.min())
     limit = _SCALES[dtype.itemsize]
-    if top <= limit and (top >= 1.0 / limit or top == 0):
+    size = float(top)  # infinite if it is beyond float64
+    if 1.0 / limit <= size <= limit or top == 0:
         return
-    kind, way = ("overflow", "down") if top > limit else ("underflow", "up")
-    hint = ", or use float64" if dtype == np.float32 and 1e-150 < float(top) < 1e150 else ""
+    kind, way = ("overflow", "down") if size > limit else ("underflow", "up")
+    hint = ", or use float64" if dtype == np.float32 and 1e-150 < size < 1e150 else ""
     message = (
         f"{name} has values up to {top:.3g}, whose squares {kind} {dtype}: scale it {way}{hint}"
     )

@@ -6,13 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 
 from smalto.checks import Array
-from smalto.coders.certain_lasso import certain_lasso, corrected_residual, with_signs
+from smalto.coders.certain_lasso import (
+    USABLE,
+    certain_lasso,
+    corrected_residual,
+    least_error,
+    with_signs,
+)
 
 _LAST = 1e-13  # λ at which a lasso is least squares, relative to the largest correlation
-_USABLE = {4: 1e-7, 8: 1e-11}  # singular values, relative to the largest
 _CLOSE = 1e-12  # relative precision of λ where zeros and signs of its code are not enough
 _MOST_LASSOS = 60
 
@@ -114,18 +118,17 @@ def _search(
 
 
 def least_errors(X: Array, D: Array, positive: bool, eps: Array, dtype: np.dtype[Any]) -> Array:
-    """Return the squared errors of least squares over D; with α ≥ 0 if ``positive``.
+    """Return the squared errors of least squares over D, as `least_error` does.
 
-    Directions that take coefficients too large for ``dtype`` are left out. With α ≥ 0, errors above
-    eps without the constraint are left as they are.
+    With α ≥ 0, errors above eps without the constraint are left as they are.
     """
     _, sizes, V = np.linalg.svd(D, full_matrices=False)
-    V = V[sizes > _USABLE[dtype.itemsize] * sizes.max(initial=0.0)]
+    V = V[sizes > USABLE[dtype.itemsize] * sizes.max(initial=0.0)]
     left = X - (X @ V.T) @ V
     errors = np.einsum("ij,ij->i", left, left)
     if positive:
         for row in np.flatnonzero(errors <= eps):
-            errors[row] = optimize.nnls(D.T, X[row])[1] ** 2
+            errors[row] = least_error(X[row], D, True, dtype)
     return np.asarray(errors)
 
 

@@ -10,10 +10,10 @@ whose condition is that of D squared.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, optimize
 
 from smalto.checks import Array
 
@@ -25,6 +25,7 @@ _HALVINGS = 40
 _DAMPING = 1e-15  # share of a column's norm that is added, for atoms that depend on others
 _LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)  # shares of a group in the objective: zero or not
 _ENOUGH = 1e-10  # gap up to which a sparser code is taken, relative to ½‖x‖²
+USABLE = {4: 1e-6, 8: 1e-11}  # singular values, relative to the largest
 _AT_ONCE = 64  # atoms that join the working set at once
 
 # A function that bounds the suboptimality of a code.
@@ -141,6 +142,34 @@ def dual_value(x: Array, D: Array, lams: Array, positive: bool, code: Array) -> 
         return -np.inf
     left /= max(1.0, float(np.max(c / np.where(lams > 0, lams, 1.0), initial=0.0)))
     return float(x @ left - 0.5 * left @ left)
+
+
+def strongly_convex_bound(
+    x: Array, D: Array, lams: Array, ridge: float, positive: bool, code: Array
+) -> float:
+    """Return the objective less ``‖v‖²/(2 ridge)``, where v is the smallest subgradient."""
+    left = x - code @ D
+    c = D @ left - ridge * code
+    off = np.maximum((c if positive else np.abs(c)) - lams, 0.0)
+    v = np.where(code != 0, c - lams * np.sign(code), off)
+    v = np.where(np.isfinite(lams), v, 0.0)
+    length = np.abs(code) @ np.where(np.isfinite(lams), lams, 0.0)
+    value = 0.5 * left @ left + length + 0.5 * ridge * code @ code
+    return float(value - v @ v / (2.0 * ridge))
+
+
+def least_error(x: Array, D: Array, positive: bool, dtype: np.dtype[Any]) -> float:
+    """Return the squared error of least squares over D; with α ≥ 0 if ``positive``.
+
+    Directions that take coefficients too large for ``dtype`` are left out.
+    """
+    U, sizes, V = np.linalg.svd(D, full_matrices=False)
+    used = sizes > USABLE[dtype.itemsize] * sizes.max(initial=0.0)
+    U, sizes, V = U[:, used], sizes[used], V[used]
+    if positive:
+        return float(optimize.nnls(((U * sizes) @ V).T, x)[1] ** 2)
+    left = x - (V @ x) @ V
+    return float(left @ left)
 
 
 def corrected_residual(x: Array, D: Array, lams: Array, code: Array) -> Array:

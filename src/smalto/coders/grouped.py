@@ -13,7 +13,7 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
-from smalto.coders.certain_lasso import Norms, certain_code
+from smalto.coders.certain_lasso import Norms, certain_code, least_error
 from smalto.coders.chunks import Chunk, Problem, Residuals, residuals
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes
@@ -188,6 +188,12 @@ class GroupedCoder(Coder):
     def certain(self, problem: Problem) -> Array:
         """Return float64 codes, found slowly however similar the atoms are."""
         return self._nested.certain(problem)[None]
+
+    def lower_bound(self, problem: Problem, codes: Array) -> float:
+        """Return the objective of least squares where there is no penalty."""
+        if self.lam or self.l1 or self.ridge:
+            return -np.inf
+        return 0.5 * least_error(problem.X[0], problem.D, bool(self.positive), problem.dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` of each row of codes."""

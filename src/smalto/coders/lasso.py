@@ -11,7 +11,12 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
 from smalto.coders.base import Coder, Solver, differ_in_size, margin
-from smalto.coders.certain_lasso import certain_lasso, dual_value
+from smalto.coders.certain_lasso import (
+    certain_lasso,
+    dual_value,
+    least_error,
+    strongly_convex_bound,
+)
 from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.dense_nonnegative import inverse, solve_dense
@@ -200,11 +205,16 @@ class Lasso(Coder):
         return certain_lasso(problem.X[0], problem.D, lams, ridge, bool(self.positive))[None]
 
     def lower_bound(self, problem: Problem, codes: Array) -> float:
-        """Return the value of a dual point that is corrected for the rounding of the code."""
+        """Return the value of a dual point that is corrected for the rounding of the code.
+
+        With lam = 0 it is the error of least squares; with a ridge, strong convexity bounds it.
+        """
+        x, D, positive, lams = problem.X[0], problem.D, bool(self.positive), self._lams(problem)
         if self.ridge:
-            return -np.inf
-        lams = self._lams(problem)
-        return dual_value(problem.X[0], problem.D, lams, bool(self.positive), codes[0])
+            return strongly_convex_bound(x, D, lams, float(self.ridge), positive, codes[0])
+        if self.lam == 0:
+            return 0.5 * least_error(x, D, positive, problem.dtype)
+        return dual_value(x, D, lams, positive, codes[0])
 
     def _lams(self, problem: Problem) -> Array:
         own = 1.0 if self.penalty_weights is None else np.asarray(self.penalty_weights, np.float64)

@@ -99,7 +99,8 @@ class Mender:
         codes, short = self._replace(codes, short, self._nothing, _WORSE)
         if self.signals.groups is not None:  # single signals of a group may still be worse
             rows = np.flatnonzero(self.fit > 0.5 * np.einsum("ij,ij->i", self.X, self.X))
-            codes = codes.put(rows, self._nothing(rows))
+            nothing = self._nothing(rows)
+            codes = codes.put(rows, nothing._replace(values=nothing.values.astype(self.dtype)))
         return codes, self.shortfalls(codes)
 
     def _replace(
