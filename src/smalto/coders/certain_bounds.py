@@ -59,10 +59,9 @@ def dual_point(
 
     That is the largest correlation with an atom, divided by the weight of the atom.
     """
-    some = np.flatnonzero(code)
-    left = x - code @ D
-    if some.size:
-        lam = float(np.median(np.abs(D[some] @ left) / weights[some]))
+    left, length = x - code @ D, _length(code, weights)
+    if length > 0:
+        lam = max(float((code @ D) @ left) / length, 0.0)  # of the lasso with the same optimum
         left = corrected_residual(x, D, lam * weights, code)
     c = D @ left if positive else np.abs(D @ left)
     return left, max(float(np.max(c / weights, initial=0.0)), 0.0)

@@ -161,13 +161,14 @@ def strongly_convex_bound(
 def least_error(x: Array, D: Array, positive: bool, dtype: np.dtype[Any]) -> float:
     """Return the squared error of least squares over D; with α ≥ 0 if ``positive``.
 
-    Directions that take coefficients too large for ``dtype`` are left out.
+    Directions that take coefficients too large for ``dtype`` are left out, or cost as much.
     """
-    U, sizes, V = np.linalg.svd(D, full_matrices=False)
-    used = sizes > USABLE[dtype.itemsize] * sizes.max(initial=0.0)
-    U, sizes, V = U[:, used], sizes[used], V[used]
+    least = USABLE[dtype.itemsize]
     if positive:
-        return float(optimize.nnls(((U * sizes) @ V).T, x)[1] ** 2)
+        extra = least * np.linalg.norm(D) * np.eye(len(D))
+        return float(optimize.nnls(np.vstack([D.T, extra]), np.append(x, np.zeros(len(D))))[1] ** 2)
+    _, sizes, V = np.linalg.svd(D, full_matrices=False)
+    V = V[sizes > least * sizes.max(initial=0.0)]
     left = x - (V @ x) @ V
     return float(left @ left)
 
