@@ -159,7 +159,5 @@ def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
         return
     kind, way = ("overflow", "down") if size > limit else ("underflow", "up")
     hint = ", or use float64" if dtype == np.float32 and 1e-150 < size < 1e150 else ""
-    message = (
-        f"{name} has values up to {top:.3g}, whose squares {kind} {dtype}: scale it {way}{hint}"
-    )
+    message = f"the values of {name} reach {top:.3g}, whose square {kind}s {dtype}: scale them {way}{hint}"
     raise ValueError(message)

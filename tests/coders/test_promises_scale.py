@@ -161,22 +161,24 @@ def test_gaps_are_those_of_the_rescaled_problem(name):
 def test_what_is_beyond_the_range_is_refused(coder, dtype, small, large):
     X, D = problem(np.float64)
     X, D, tiny, huge = (a.astype(dtype) for a in (X, D, X * small, X * large))
-    with pytest.raises(ValueError, match=r"X has values up to .* underflow float.*: scale it up"):
+    with pytest.raises(ValueError, match=r"values of X reach .* underflows float.*: scale them up"):
         encode(tiny, D, coder)
-    with pytest.raises(ValueError, match=r"X has values up to .* overflow float.*: scale it down"):
+    with pytest.raises(
+        ValueError, match=r"values of X reach .* overflows float.*: scale them down"
+    ):
         encode(huge, D, coder)
 
 
 def test_casts_that_overflow_or_underflow_are_refused():
     X, D = problem(np.float32)
     D = D.astype(np.float64)
-    with pytest.raises(ValueError, match=r"D has values up to .*e\+300, .* overflow float32"):
+    with pytest.raises(ValueError, match=r"values of D reach .*e\+300, .* overflows float32"):
         encode(X, D * 1e300, OMP(3))
-    with pytest.raises(ValueError, match=r"D has values up to .*, whose squares underflow float32"):
+    with pytest.raises(ValueError, match=r"values of D reach .*, whose square underflows float32"):
         encode(X, D * 1e-60, OMP(3))
     if np.finfo(np.longdouble).max > 1e308:
         huge = X.astype(np.longdouble) * np.longdouble("1e4000")
-        with pytest.raises(ValueError, match=r"X has values up to .*, whose squares overflow"):
+        with pytest.raises(ValueError, match=r"values of X reach .*, whose square overflows"):
             encode(huge, D, OMP(3))
 
 
@@ -214,6 +216,13 @@ def test_learning_at_another_scale_gives_the_same_atoms(size):
     result = learn(X, 8, Lasso(0.5), random_state=0, max_steps=5)
     other = learn(X * size, 8, Lasso(0.5 * size), random_state=0, max_steps=5)
     np.testing.assert_allclose(other.D, result.D, atol=1e-9)
+
+
+def test_samples_beyond_the_range_are_refused():
+    X = np.random.default_rng(0).standard_normal((300, 12)).astype(np.float32)
+    for size, kind in ((1e25, "overflow"), (1e-25, "underflow")):
+        with pytest.raises(ValueError, match=f"whose square {kind}s float32: scale them"):
+            learn(X * np.float32(size), 8, Lasso(0.1 * size), random_state=0)
 
 
 def test_group_lasso_of_tiny_signals_ends():
