@@ -236,4 +236,25 @@ def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any], name: str = "D"
         message = f"{name} has {D.shape[1]} features (rows are atoms), expected {n_features}"
         raise ValueError(message)
     check_finite(name, D)
+    check_scale(name, D, dtype)
     return np.ascontiguousarray(D, dtype=dtype)
+
+
+# Squares of larger numbers overflow, of smaller ones vanish; by the size of a number in bytes.
+_SCALES = {4: 2.0**62, 8: 2.0**500}
+
+
+def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
+    """Raise ValueError if finite values are too large or too small to be coded in this dtype."""
+    data = values.data if sparse.issparse(values) else values
+    if not data.size or data.dtype.kind in "iub":
+        return
+    top = max(data.max(), -data.min())
+    limit = _SCALES[dtype.itemsize]
+    size = float(top)  # infinite if it is beyond float64
+    if 1.0 / limit <= size <= limit or top == 0:
+        return
+    kind, way = ("overflow", "down") if size > limit else ("underflow", "up")
+    hint = ", or use float64" if dtype == np.float32 and 1e-150 < size < 1e150 else ""
+    message = f"the values of {name} reach {top:.3g}, whose square {kind}s {dtype}: scale them {way}{hint}"
+    raise ValueError(message)

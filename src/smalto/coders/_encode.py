@@ -21,8 +21,9 @@ from smalto.checks import (
 from smalto.coders.base import Coder, check_coder, check_takes
 from smalto.coders.certificates import gaps
 from smalto.coders.codes import Codes
-from smalto.coders.coding import code_rows, prepare, warn_if_out_of_reach, warn_of_zeros
+from smalto.coders.coding import code_rows, warn_if_out_of_reach, warn_of_zeros
 from smalto.coders.lasso import Lasso
+from smalto.coders.preparing import prepare
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_penalty_weights
 from smalto.coders.wanted_nonzeros import missed_nonzeros
 from smalto.threads import resolve_threads, single_threaded_blas
@@ -194,6 +195,8 @@ def encode_signals(
     codes, rounds, gap = coded.codes, coded.rounds, None
     if certified:
         gap = gaps(signals, D, codes.as_csr(len(D)), coder)
+        if coded.short is not None and not bounded:  # these know better bounds on the optimum
+            gap = np.where(coded.short > 0, np.minimum(gap, 0.5 * coded.short * coded.norms), gap)
     if order is not None:
         back = np.argsort(order)
         codes, rounds = codes.take(back), rounds[back]

@@ -125,7 +125,15 @@ def one_by_one(coder: Coder, dtype: np.dtype[Any], n_atoms: int) -> Solver:
             here = slice(row, row + 1)
             numbers = None if chunk.numbers is None else chunk.numbers[here]
             parts.append(
-                solver(Chunk(chunk.Q[here], chunk.norms[here], chunk.rounds[here], numbers))
+                solver(
+                    Chunk(
+                        chunk.Q[here],
+                        chunk.norms[here],
+                        chunk.rounds[here],
+                        numbers,
+                        stuck=chunk.stuck,
+                    )
+                )
             )
         return stack(parts)
 

@@ -15,8 +15,9 @@ from sklearn.utils.validation import _num_samples
 
 from smalto.checks import Rows, check_finite, check_number
 from smalto.coders.base import Coder
-from smalto.coders.coding import ROWS_AT_ONCE, code_rows, prepare
+from smalto.coders.coding import ROWS_AT_ONCE, code_rows
 from smalto.coders.lasso import Lasso
+from smalto.coders.preparing import prepare
 from smalto.coders.signals import Missing, as_signals, blocks, in_groups
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball
 from smalto.constraints.density import missed

@@ -11,8 +11,9 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, as_floats
 from smalto.coders.base import Coder
-from smalto.coders.coding import ROWS_AT_ONCE, code_rows, prepare
+from smalto.coders.coding import ROWS_AT_ONCE, code_rows
 from smalto.coders.lasso import Lasso
+from smalto.coders.preparing import prepare
 from smalto.coders.signals import Signals, blocks
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball

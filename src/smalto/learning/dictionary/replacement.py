@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.coding import gram
+from smalto.coders.preparing import gram
 from smalto.learning.dictionary.new_atoms import as_atom
 from smalto.learning.memory.state import State
 
