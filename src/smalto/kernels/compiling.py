@@ -23,19 +23,19 @@ _REFRESH = 0.5  # seconds between two updates of the line in a terminal
 # The name of the kernels in a module, and how many seconds they compile on a usual machine. The
 # first module whose name a kernel's begins with counts.
 _FAMILIES = {
-    "coding.lars": ("regularization path", 4),
-    "coding.lasso": ("lasso", 15),
-    "coding.constrained": ("constrained lasso", 12),
-    "coding.omp": ("matching pursuit", 9),
-    "coding.joint_omp": ("joint matching pursuit", 6),
-    "coding.joint": ("joint lasso", 12),
-    "coding.grouped": ("group lasso", 20),
-    "coding.nonnegative": ("NMF", 2),
+    "coding.lars": ("regularization path", 3),
+    "coding.lasso": ("lasso", 6),
+    "coding.constrained": ("constrained lasso", 6),
+    "coding.omp": ("matching pursuit", 5),
+    "coding.joint_omp": ("joint matching pursuit", 4),
+    "coding.joint": ("joint lasso", 7),
+    "coding.grouped": ("group lasso", 10),
+    "coding.nonnegative": ("NMF", 1),
     "coding": ("coding", None),
-    "learning": ("learning", 5),
-    "projecting.fused": ("fused lasso", 8),
-    "projecting": ("projection", 4),
-    "image": ("image", 6),
+    "learning": ("learning", 2),
+    "projecting.fused": ("fused lasso", 4),
+    "projecting": ("projection", 2),
+    "image": ("image", 3),
 }
 
 _log = logging.getLogger("smalto.compiling")
