@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -26,10 +26,21 @@ def margin(dtype: np.dtype[Any]) -> float:
     return 0.25 * PROMISED_GAP[dtype.itemsize] / (64.0 * float(np.finfo(dtype).eps))
 
 
-def differ_in_size(squares: Array, dtype: np.dtype[Any]) -> bool:
-    """Return whether rounding, for the largest atom, may be too much for the smallest."""
-    used = squares[squares > 0]
-    return bool(used.max(initial=0.0) > margin(dtype) ** 2 * used.min(initial=np.inf))
+class Sizes(NamedTuple):
+    """Sizes of the atoms of a dictionary."""
+
+    norms: Array  # (width,), float64
+    largest: float
+    uneven: bool  # whether rounding, for the largest atom, may be too much for the smallest
+
+    @classmethod
+    def of(cls, G: Array) -> Sizes:
+        """Return the sizes of atoms with Gram matrix G."""
+        norms = np.sqrt(np.diagonal(G).astype(np.float64))
+        used = norms[norms > 0]
+        largest = float(used.max(initial=0.0))
+        uneven = bool(largest > margin(G.dtype) * used.min(initial=np.inf))
+        return cls(norms, largest, uneven)
 
 
 class Coder(ABC):
@@ -116,12 +127,9 @@ class Coder(ABC):
         """
         return -np.inf
 
-    def delicate(self, chunk: Chunk, squares: Array) -> Any:
-        """Return whether codes must be checked, or for which signals of a chunk they must be.
-
-        ``squares`` are the squared norms of the atoms.
-        """
-        return not self.any_atom_scale and differ_in_size(squares, chunk.Q.dtype)
+    def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
+        """Return whether codes must be checked, or for which signals of a chunk they must be."""
+        return atoms.uneven and not self.any_atom_scale
 
     def error_bound(self) -> PerSignal | None:
         """Return the bound on ``‖x − αD‖²``, for all signals or one each; None if there is none."""

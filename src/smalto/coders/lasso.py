@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Coder, Solver, differ_in_size, margin
+from smalto.coders.base import Coder, Sizes, Solver, margin
 from smalto.coders.certain_lasso import (
     certain_lasso,
     dual_value,
@@ -220,17 +220,14 @@ class Lasso(Coder):
         own = 1.0 if self.penalty_weights is None else np.asarray(self.penalty_weights, np.float64)
         return np.asarray(self._known_lam * problem.weights * own)
 
-    def delicate(self, chunk: Chunk, squares: Array) -> Any:
+    def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
         """Return for which signals ``lam`` is too small for rounding, as kernels take it."""
         dtype = chunk.Q.dtype
-        if differ_in_size(squares, dtype):
-            least = 1.0 / margin(dtype)
-        elif dtype == np.float32:
-            least = _LEAST_LAM
-        else:
+        if not atoms.uneven and dtype == np.float64:
             return False
+        least = 1.0 / margin(dtype) if atoms.uneven else _LEAST_LAM
         lam = self._known_lam
-        if lam**2 >= least**2 * chunk.norms.max(initial=0.0) * squares.max(initial=0.0):
+        if lam >= least * atoms.largest * np.sqrt(chunk.norms.max(initial=0.0)):
             return False
         return lam < least * np.abs(chunk.Q).max(axis=1, initial=0.0)
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array
-from smalto.coders.base import PROMISED_GAP, Certified, Coder
+from smalto.coders.base import PROMISED_GAP, Certified, Coder, Sizes
 from smalto.coders.certain_bounds import least_errors
 from smalto.coders.certificates import residuals_of
 from smalto.coders.chunks import Chunk, Problem, Residuals
@@ -32,17 +32,16 @@ _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at 
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
 
 
-def doubtful(codes: Codes, chunk: Chunk, coder: Coder, squares: Array) -> Array:
+def doubtful(codes: Codes, chunk: Chunk, coder: Coder, atoms: Sizes) -> Array:
     """Return the rows whose codes need to be checked; whole groups of them."""
-    n, size = len(chunk.Q), chunk.Q.dtype.itemsize
-    found = np.zeros(n, np.bool_)
-    count = doubtful_rows(*codes, np.sqrt(squares), chunk.norms, _LARGEST[size], found)
-    if chunk.stuck is not None and chunk.stuck[0]:
-        found[:] = True
-    delicate = coder.delicate(chunk, squares)
-    if not count and delicate is False and not found.any():
+    found = np.empty(len(chunk.Q), np.bool_)
+    limit = _LARGEST[chunk.Q.dtype.itemsize]
+    count = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, found)
+    delicate = coder.delicate(chunk, atoms)
+    stuck = chunk.stuck is not None and chunk.stuck[0] > 0
+    if not count and not stuck and delicate is False:
         return np.empty(0, np.int64)
-    return whole_groups(np.flatnonzero(found | delicate), chunk.groups)
+    return whole_groups(np.flatnonzero(found | stuck | delicate), chunk.groups)
 
 
 def whole_groups(rows: Array, groups: Array | None) -> Array:

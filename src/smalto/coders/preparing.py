@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Solver
+from smalto.coders.base import Coder, Sizes, Solver
 from smalto.coders.checked_coder import solver_of
 from smalto.coders.chunks import Chunk, OwnGram, padded_width
 from smalto.coders.codes import Codes, stack
@@ -46,9 +46,9 @@ class Prepared:
         return np.ascontiguousarray(self.padded.T)
 
     @cached_property
-    def squares(self) -> Array:
-        """Squared norms of the atoms, in float64."""
-        return np.diagonal(self.G).astype(np.float64)
+    def sizes(self) -> Sizes:
+        """Norms of the atoms."""
+        return Sizes.of(self.G)
 
     @cached_property
     def wide(self) -> Array:

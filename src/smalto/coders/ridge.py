@@ -10,7 +10,7 @@ import scipy
 from scipy import sparse
 
 from smalto.checks import Array
-from smalto.coders.base import PROMISED_GAP, Coder, Solver
+from smalto.coders.base import PROMISED_GAP, Coder, Sizes, Solver
 from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.parameters import check_finite_number, scaled_number
@@ -77,13 +77,13 @@ class Ridge(Coder):
         U, sizes, V = np.linalg.svd(problem.D, full_matrices=False)
         return np.asarray((problem.X @ V.T) * (sizes / (sizes**2 + float(self.lam))) @ U.T)
 
-    def delicate(self, chunk: Chunk, squares: Array) -> Any:
+    def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
         """Return whether ``lam`` is so small that the rounding of the Gram matrix counts.
 
         The gap is at most ``(rounding/lam)² ‖x‖²/8``.
         """
         dtype = chunk.Q.dtype
-        rounding = float(np.finfo(dtype).eps) * float(squares.sum())
+        rounding = float(np.finfo(dtype).eps) * float(atoms.norms @ atoms.norms)
         return rounding > np.sqrt(PROMISED_GAP[dtype.itemsize]) * float(self.lam)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:

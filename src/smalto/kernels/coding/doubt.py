@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from smalto.kernels.jit import kernel
+from smalto.kernels.jit import summing
 
 
-@kernel
+@summing
 def doubtful_rows(indptr, indices, values, sizes, norms, limit, out):
     """Set ``out`` where ``Σ|α_j|‖d_j‖ > limit ‖x‖`` or α is not finite; returns how often.
 
