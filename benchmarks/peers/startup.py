@@ -188,7 +188,7 @@ def _learn(dtype: str) -> Callable[[], Callable[[], Any]]:
         from smalto.coders import Lasso
 
         X = _patches(N_FIRST, dtype)
-        return lambda: learn(X, 256, Lasso(0.15), random_state=0)
+        return lambda: learn(X, 256, Lasso(0.15), max_epochs=1, random_state=0)
 
     return prepare
 
@@ -251,7 +251,7 @@ def task_memory(path: str, n: str) -> dict[str, Any]:
     from smalto.coders import Lasso
 
     X = np.memmap(path, np.float32, "r", shape=(int(n), 64))
-    learn(np.array(X[:4096]), 256, Lasso(0.15), random_state=0)  # load the kernels
+    learn(np.array(X[:4096]), 256, Lasso(0.15), max_epochs=1, random_state=0)  # load the kernels
     before = peak = _anonymous_memory()
 
     def watch(state: Any, record: Any) -> None:
@@ -260,7 +260,7 @@ def task_memory(path: str, n: str) -> dict[str, Any]:
             peak = max(peak, _anonymous_memory() or 0)
 
     begin = time.perf_counter()
-    learn(X, 256, Lasso(0.15), callbacks=[watch], random_state=0)
+    learn(X, 256, Lasso(0.15), callbacks=[watch], max_epochs=1, random_state=0)
     seconds = time.perf_counter() - begin
     size = int(n) * X.strides[0]
     return {"n": int(n), "file": size, "before": before, "peak": peak, "seconds": seconds}
