@@ -300,7 +300,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     everything: list[dict[str, Any]] = []
     for name in options.settings:
         base = load(name, options.n, options.signals, quick=options.quick)
-        learned = learn(base.train, len(base.D0), Lasso(base.lam), init=base.D0, random_state=0).D
+        learned = learn(
+            base.train, len(base.D0), Lasso(base.lam), init=base.D0, max_epochs=1, random_state=0
+        ).D
         entries: list[dict[str, Any]] = []
         for dtype in options.dtypes:
             problem = base.as_dtype(dtype)

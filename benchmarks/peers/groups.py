@@ -254,7 +254,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in options.settings:
         base = load(name, options.n, options.signals, quick=options.quick)
         learned = {
-            task: learn(base.train, len(base.D0), coder, init=base.D0, random_state=0).D
+            task: learn(
+                base.train, len(base.D0), coder, init=base.D0, max_epochs=1, random_state=0
+            ).D
             for task, coder in coders(base.lam, len(base.D0)).items()
         }
         entries: list[dict[str, Any]] = []

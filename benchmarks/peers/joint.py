@@ -253,7 +253,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         patches = patches_of(side)
         flat = patches.reshape(-1, side * side)
         chosen = flat[np.random.default_rng(2).permutation(len(flat))[: 64 * options.atoms]]
-        D = learn(chosen.astype(np.float32), options.atoms, Lasso(1.2 * SIGMA), random_state=0).D
+        D = learn(
+            chosen.astype(np.float32),
+            options.atoms,
+            Lasso(1.2 * SIGMA),
+            max_epochs=1,
+            random_state=0,
+        ).D
         entries: list[dict[str, Any]] = []
         for size in options.sizes:
             X = groups_of(patches, options.signals // size, size)

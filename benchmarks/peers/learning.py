@@ -80,7 +80,7 @@ def smalto_run(problem: Problem, threads: int) -> tuple[list[int], list[float], 
 
     learn(
         problem.train, len(problem.D0), Lasso(problem.lam), init=problem.D0, callbacks=[watch],
-        n_threads=threads, random_state=0,
+        max_epochs=1, n_threads=threads, random_state=0,
     )  # fmt: skip
     seconds[-1] = time.perf_counter() - begin - stopped
     return samples, seconds, dictionaries

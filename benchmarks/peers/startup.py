@@ -1,10 +1,12 @@
 """Startup time of smalto, and memory of a long pass.
 
-The time of ``import smalto``; the first fit in a new process, with and without compiled kernels
-in the cache; and whether the memory of a pass over a memory map grows with its length. Every
-figure is measured in new processes.
+The first call of each kind in a new process: with no compiled kernels in the cache, with all that it
+needs there (``--no-empty``: in the usual cache, nothing is compiled for it), and, given ``--wheel``, with the compiled kernels that come with a wheel and an empty
+cache. Then whether the memory of a pass over a memory map grows with its length. Every figure is
+measured in new processes.
 
-Run it with ``python -m benchmarks.peers.startup``.
+Run it with ``python -m benchmarks.peers.startup``. A wheel with compiled kernels is made by
+``SMALTO_PREBUILD=1 python -m build --wheel``.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 N_FIRST = 1000
+SIDE = 64  # of the pictures that are restored
 SHARED = 64 * 256  # distinct rows of the memory map; the rest repeats them
 
 
@@ -29,55 +33,48 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from benchmarks.peers.common import add_common, announce, machine, save, table
 
     command = argparse.ArgumentParser(
-        description="Import, first fit, compilation, memory.",
+        description="Import, first calls, memory.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     command.add_argument(
-        "--repeats", type=int, default=5, help="number of repeats, of which the best counts"
+        "--repeats", type=int, default=3, help="warm runs, the best of which counts"
     )
     command.add_argument("--n", type=int, default=1_000_000, help="rows of the memory map")
+    command.add_argument("--wheel", type=Path, help="a wheel with compiled kernels")
+    command.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS), help="which")
+    command.add_argument(
+        "--no-empty", action="store_true", help="do not compile anything: measure only the rest"
+    )
     add_common(command)
     options = command.parse_args(arguments)
     if options.quick:
-        options.repeats, options.n = 1, 50_000
+        options.repeats, options.n, options.no_empty = 1, 50_000, True
+        options.calls = [call for call in options.calls if call != "warmup"]
     about = machine()
     announce(about)
 
-    figures: dict[str, float] = {}
-    compilation = None
-    with tempfile.TemporaryDirectory() as folder:
-        # An empty cache, so that the first run has no compiled kernels.
-        cache = None if options.quick else Path(folder) / "cache"
-        cold = child("fit", cache=cache)
-        firsts = [child("fit", cache=cache) for _ in range(options.repeats)]
-        if not options.quick:
-            cold_all, warm_all = (child("everything", cache=cache) for _ in range(2))
-        imports = [child("import", cache=cache) for _ in range(options.repeats)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wheel = None
+        if options.wheel is not None:
+            wheel = folder / "wheel"
+            zipfile.ZipFile(options.wheel).extractall(wheel)
+        found = []
+        for number, call in enumerate(options.calls):
+            found.append(measure(call, folder / f"{number}", wheel, options))
         lengths = (max(options.n // 10, 20_000), options.n)
-        path = write_patches(Path(folder) / "patches", options.n)
-        memory = [child("memory", path, str(n), cache=cache) for n in lengths]
+        path = write_patches(folder / "patches", options.n)
+        memory = [child("memory", path, str(n)) for n in lengths]
 
-    best = {key: min(run[key] for run in firsts) for key in firsts[0]}
-    figures["import"] = min(run["import"] for run in imports)
-    figures["first fit, warm cache, float32"] = best["float32"]
-    figures["then in float64"] = best["float64"]
-    figures["that process from start to end"] = best["process"]
-    if not options.quick:
-        figures["first fit, no cache, float32"] = cold["float32"]
-        figures["then in float64, no cache"] = cold["float64"]
-        figures["compilation of all that is used below"] = (
-            cold["process"] + cold_all["process"] - best["process"] - warm_all["process"]
-        )
-        compilation = {"cold": cold_all, "warm": warm_all}
-    print(f"Seconds in a new process; a fit is one pass over {N_FIRST:,} patches, k = 256")
-    table(["what", "seconds"], [[what, f"{value:.2f}"] for what, value in figures.items()])
-    if not options.quick:
-        print("First calls after that fit: seconds without their kernels in the cache, and with")
-        steps = [key for key in cold_all if key != "process"]
-        table(
-            ["what", "without", "with"],
-            [[step, f"{cold_all[step]:.2f}", f"{warm_all[step]:.2f}"] for step in steps],
-        )
+    print(
+        "The first call in a new process: seconds. 'empty' and 'warm' are the states of the cache;"
+    )
+    print("'wheel' has compiled kernels in the package, and an empty cache.")
+    columns = [key for key in ("empty", "warm", "wheel") if key in found[0]]
+    table(
+        ["call", *columns],
+        [[row["call"], *(f"{row[key]:.2f}" for key in columns)] for row in found],
+    )
     growth = None
     if all(entry["peak"] is not None for entry in memory):
         growth = memory[-1]["peak"] - memory[0]["peak"]
@@ -93,22 +90,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         more = memory[-1]["n"] - memory[0]["n"]
         print(f"growth: {growth / 2**20:+.1f} MiB for {more:,} more rows\n")
-    save(
-        options.out,
-        "startup",
-        about,
-        options,
-        seconds=figures,
-        compilation=compilation,
-        memory=memory,
-        growth=growth,
-    )
+    save(options.out, "startup", about, options, calls=found, memory=memory, growth=growth)
 
 
-def child(task: str, *arguments: str, cache: Path | None) -> dict[str, Any]:
+def measure(call: str, folder: Path, wheel: Path | None, options: Any) -> dict[str, Any]:
+    """Return the seconds of a first call, for each state of the cache."""
+    found: dict[str, Any] = {"call": call}
+    cache = None if options.no_empty else folder / "cache"
+    if cache is not None:
+        found["empty"] = child("call", call, cache=cache)["seconds"]
+    warm = [child("call", call, cache=cache)["seconds"] for _ in range(options.repeats)]
+    found["warm"] = min(warm)
+    if wheel is not None:
+        caches = [folder / f"{number}" for number in range(options.repeats)]
+        found["wheel"] = min(child("call", call, cache=c, wheel=wheel)["seconds"] for c in caches)
+    return found
+
+
+def child(
+    task: str, *arguments: str, cache: Path | None = None, wheel: Path | None = None
+) -> dict[str, Any]:
     """Run a task of this module in a new process, with this kernel cache or the usual one."""
-    environment = {**os.environ, **({} if cache is None else {"NUMBA_CACHE_DIR": str(cache)})}
-    begin = time.perf_counter()
+    environment = dict(os.environ)
+    if cache is not None:
+        environment["NUMBA_CACHE_DIR"] = str(cache)
+    if wheel is not None:
+        environment["PYTHONPATH"] = os.pathsep.join([str(wheel), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.peers.startup", "--task", task, *arguments],
         env=environment,
@@ -116,10 +123,9 @@ def child(task: str, *arguments: str, cache: Path | None) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    seconds = time.perf_counter() - begin
     if done.returncode:
         raise RuntimeError(f"the task {task} failed:\n{done.stderr}")
-    return {**json.loads(done.stdout.splitlines()[-1]), "process": seconds}
+    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def write_patches(path: Path, n: int) -> str:
@@ -131,69 +137,110 @@ def write_patches(path: Path, n: int) -> str:
     return str(path)
 
 
-def _patches(n: int) -> Any:
-    from smalto.datasets import random_patches, sample_photo
-
-    return random_patches(sample_photo(), 8, n, as_gray=True, random_state=0)
-
-
-def task_import() -> dict[str, Any]:
-    """Return the seconds of the import."""
-    begin = time.perf_counter()
-    import smalto  # noqa: F401
-
-    return {"import": time.perf_counter() - begin}
-
-
-def task_fit() -> dict[str, Any]:
-    """Return the seconds of the first fit, in each dtype."""
+def _patches(n: int, dtype: str = "float32") -> Any:
+    """Centered patches of 8 x 8 of norm 1, made without any kernel."""
     import numpy as np
 
-    from smalto import learn
-    from smalto.coders import Lasso
+    windows = np.lib.stride_tricks.sliding_window_view(_gray(), (8, 8))
+    rows, columns = (np.random.default_rng(0).integers(0, size, n) for size in windows.shape[:2])
+    X = windows[rows, columns].reshape(n, 64)
+    X = X - X.mean(axis=1, keepdims=True)
+    return (X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-6)).astype(dtype)
+
+
+def _gray() -> Any:
+    from smalto.datasets import sample_photo
+    from smalto.image import luminance
+
+    return luminance(sample_photo())
+
+
+def task_call(name: str) -> dict[str, Any]:
+    """Return the seconds of the first call of this kind."""
+    if name == "import":
+        begin = time.perf_counter()
+        import smalto  # noqa: F401
+    else:
+        call = CALLS[name]()
+        begin = time.perf_counter()
+        call()
+    return {"seconds": time.perf_counter() - begin}
+
+
+def _encode(coder: str, dtype: str) -> Callable[[], Callable[[], Any]]:
+    def prepare() -> Callable[[], Any]:
+        from smalto import coders, encode
+
+        X = _patches(N_FIRST, dtype)
+        chosen: Any = {
+            "Lasso": lambda: coders.Lasso(0.15),
+            "OMP": lambda: coders.OMP(5),
+            "GroupLasso": lambda: coders.GroupLasso(0.15, [[i, i + 1] for i in range(0, 256, 2)]),
+        }[coder]()
+        return lambda: encode(X, X[:256], chosen)
+
+    return prepare
+
+
+def _learn(dtype: str) -> Callable[[], Callable[[], Any]]:
+    def prepare() -> Callable[[], Any]:
+        from smalto import learn
+        from smalto.coders import Lasso
+
+        X = _patches(N_FIRST, dtype)
+        return lambda: learn(X, 256, Lasso(0.15), max_epochs=1, random_state=0)
+
+    return prepare
+
+
+def _sparse_pca() -> Callable[[], Any]:
+    from smalto import SparsePCA
 
     X = _patches(N_FIRST)
-    found = {}
-    for dtype in (np.float32, np.float64):
-        signals = X.astype(dtype)
-        begin = time.perf_counter()
-        learn(signals, 256, Lasso(0.15), random_state=0)
-        found[np.dtype(dtype).name] = time.perf_counter() - begin
-    return found
+    return lambda: SparsePCA(16, density=0.3, random_state=0).fit(X)
 
 
-def task_everything() -> dict[str, Any]:
-    """Return the seconds of the first call of each kind."""
+def _picture() -> Any:
+    return _gray()[:SIDE, :SIDE].astype("float32")
+
+
+def _denoise() -> Callable[[], Any]:
     import numpy as np
-    from scipy import sparse
 
-    from smalto import encode, lasso_path, learn
-    from smalto.coders import Lasso
-    from smalto.learners import SGD, Batch, Online
+    from smalto.image import denoise
 
-    X = _patches(600)
-    found = {}
-    for dtype in (np.float32, np.float64):
-        signals, name = X.astype(dtype), np.dtype(dtype).name
-        D = signals[:100]
-        calls: dict[str, Callable[[], Any]] = {
-            "learn": lambda x=signals: learn(x, 100, Lasso(0.15)),
-            "learn, stored codes": lambda x=signals: learn(
-                x, 100, Lasso(0.15), learner=Online(memory="replace"), max_epochs=2
-            ),
-            "learn, batch": lambda x=signals: learn(x, 100, Lasso(0.15), learner=Batch()),
-            "learn, gradient": lambda x=signals: learn(x, 100, Lasso(0.15), learner=SGD(1.0, 10.0)),
-            "learn, CSR": lambda x=signals: learn(sparse.csr_array(x), 100, Lasso(0.15)),
-            "encode": lambda x=signals, D=D: encode(x, D, Lasso(0.15)),
-            "encode, CSR": lambda x=signals, D=D: encode(sparse.csr_array(x), D, Lasso(0.15)),
-            "encode, nonzeros": lambda x=signals, D=D: encode(x, D, Lasso(mean_nonzeros=5)),
-            "lasso_path": lambda x=signals, D=D: lasso_path(x[-1], D),
-        }
-        for what, call in calls.items():
-            begin = time.perf_counter()
-            call()
-            found[f"{what}, {name}"] = time.perf_counter() - begin
-    return found
+    noisy = _picture() + 0.1 * np.random.default_rng(0).standard_normal((SIDE, SIDE))
+    return lambda: denoise(noisy.astype("float32"), 0.1, random_state=0)
+
+
+def _inpaint() -> Callable[[], Any]:
+    import numpy as np
+
+    from smalto.image import inpaint
+
+    picture, missing = _picture(), np.random.default_rng(0).random((SIDE, SIDE)) < 0.3
+    return lambda: inpaint(picture, missing, random_state=0)
+
+
+def _warmup() -> Callable[[], Any]:
+    import smalto
+
+    return smalto.warmup
+
+
+CALLS: dict[str, Callable[[], Callable[[], Any]]] = {
+    "import": lambda: lambda: None,
+    "encode, float32": _encode("Lasso", "float32"),
+    "encode, float64": _encode("Lasso", "float64"),
+    "learn, float32": _learn("float32"),
+    "learn, float64": _learn("float64"),
+    "OMP": _encode("OMP", "float32"),
+    "GroupLasso": _encode("GroupLasso", "float32"),
+    "SparsePCA": _sparse_pca,
+    "denoise": _denoise,
+    "inpaint": _inpaint,
+    "warmup": _warmup,
+}
 
 
 def task_memory(path: str, n: str) -> dict[str, Any]:
@@ -204,7 +251,7 @@ def task_memory(path: str, n: str) -> dict[str, Any]:
     from smalto.coders import Lasso
 
     X = np.memmap(path, np.float32, "r", shape=(int(n), 64))
-    learn(np.array(X[:4096]), 256, Lasso(0.15), random_state=0)  # load the kernels
+    learn(np.array(X[:4096]), 256, Lasso(0.15), max_epochs=1, random_state=0)  # load the kernels
     before = peak = _anonymous_memory()
 
     def watch(state: Any, record: Any) -> None:
@@ -213,7 +260,7 @@ def task_memory(path: str, n: str) -> dict[str, Any]:
             peak = max(peak, _anonymous_memory() or 0)
 
     begin = time.perf_counter()
-    learn(X, 256, Lasso(0.15), callbacks=[watch], random_state=0)
+    learn(X, 256, Lasso(0.15), callbacks=[watch], max_epochs=1, random_state=0)
     seconds = time.perf_counter() - begin
     size = int(n) * X.strides[0]
     return {"n": int(n), "file": size, "before": before, "peak": peak, "seconds": seconds}
@@ -229,12 +276,7 @@ def _anonymous_memory() -> int | None:
     return 1024 * int(lines[0].split()[1]) if lines else None
 
 
-TASKS = {
-    "import": task_import,
-    "fit": task_fit,
-    "everything": task_everything,
-    "memory": task_memory,
-}
+TASKS = {"call": task_call, "memory": task_memory}
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--task"]:

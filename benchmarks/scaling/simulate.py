@@ -50,7 +50,7 @@ def measure(name: str) -> Costs:
     from benchmarks.peers.common import load
     from smalto import learn
     from smalto.coders import Lasso
-    from smalto.coders.coding import prepare
+    from smalto.coders.preparing import prepare
     from smalto.coders.signals import Signals
     from smalto.learners import Online
     from smalto.learning.batches.samples import Samples

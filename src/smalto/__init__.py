@@ -10,6 +10,7 @@ from smalto.learning import Model, Result, State, learn
 
 if TYPE_CHECKING:
     from smalto.estimators import NMF, DictionaryLearning, SparseCCA, SparsePCA
+    from smalto.warming_up import warmup
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "encode",
     "lasso_path",
     "learn",
+    "warmup",
 ]
 
 _ESTIMATORS = {"NMF", "DictionaryLearning", "SparseCCA", "SparsePCA"}
@@ -45,6 +47,10 @@ def __getattr__(name: str) -> Any:
         from smalto import estimators
 
         return getattr(estimators, name)
+    if name == "warmup":
+        from smalto import warming_up
+
+        return warming_up.warmup
     if name in _MODULES:
         return importlib.import_module(f"smalto.{name}")
     message = f"module {__name__!r} has no attribute {name!r}"

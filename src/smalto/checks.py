@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import numbers
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+
+from smalto.data_frames import check_frame, frame_to_array, is_frame
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = Any  # checked rows of data: an ndarray, or a SciPy CSR array or matrix
@@ -24,7 +29,7 @@ def check_number(
 ) -> float:
     """Return ``value`` as a float; raise unless low <= value <= high (low < value if strict)."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        message = f"{name} must be a number, got {value!r}"
+        message = f"{name} must be a number, got {_shown(value)}"
         raise TypeError(message)
     number = float(value)
     if not low <= number <= high or (strict and number == low):
@@ -36,21 +41,31 @@ def check_number(
     return number
 
 
-def check_integer(name: str, value: Any, *, low: int = 1) -> int:
-    """Return ``value`` as an int; raise unless it is an integer of at least ``low``."""
+def _shown(value: Any) -> str:
+    """Return a value for a message, on one line; of an array only what kind it is."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def check_integer(name: str, value: Any, *, low: int = 1, high: float = np.inf) -> int:
+    """Return ``value`` as an int; raise unless it is an integer from ``low`` to ``high``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        message = f"{name} must be an integer, got {value!r}"
+        message = f"{name} must be an integer, got {_shown(value)}"
         raise TypeError(message)
-    if value < low:
-        message = f"{name} must be >= {low}, got {value}"
+    number = int(value)
+    if not low <= number <= high:
+        bound = f">= {low}" if number < low else f"<= {high:g}"
+        message = f"{name} must be {bound}, got {number}"
         raise ValueError(message)
-    return int(value)
+    return number
 
 
 def check_kind(name: str, value: Any, kind: Any, wanted: str) -> None:
     """Raise TypeError unless ``value`` is of this type; ``wanted`` describes it in the message."""
     if not isinstance(value, kind):
-        message = f"{name} must be {wanted}, got {value!r}"
+        message = f"{name} must be {wanted}, got {_shown(value)}"
         raise TypeError(message)
 
 
@@ -65,8 +80,27 @@ def check_role(name: str, value: Any, role: type, example: str) -> None:
     raise TypeError(message)
 
 
-def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
-    """Raise ValueError if there are NaNs or infinities; say how many, and where the first is."""
+def is_built_in(part: Any) -> bool:
+    """Return whether the class of an object is one of the library's, not a user's own."""
+    return type(part).__module__.partition(".")[0] == "smalto"
+
+
+@contextmanager
+def named(part: Any, method: str) -> Iterator[None]:
+    """Add the name of a user's own class and method to an exception that comes from it."""
+    try:
+        yield
+    except Exception as error:
+        if not is_built_in(part):
+            error.add_note(f"It came from {type(part).__name__}.{method}.")
+        raise
+
+
+def check_finite(name: str, values: Rows, first_row: int = 0, *, whole: bool = True) -> None:
+    """Raise ValueError if there are NaNs or infinities; say how many, and where the first is.
+
+    ``whole`` tells whether these are all values of that name, not those of a part of its rows.
+    """
     data = values.data if sparse.issparse(values) else values
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(data)):  # usually enough: one pass, no temporary
@@ -84,25 +118,29 @@ def check_finite(name: str, values: Rows, first_row: int = 0) -> None:
         index[0] += first_row
         where = tuple(index)  # type: ignore[assignment]
     kind = "NaN" if np.isnan(data[bad].flat[0]) else "infinity"
-    message = f"{name} contains NaN or infinity: {count} such values, the first ({kind}) at {where}"
+    some = f"{count} such values" if whole else f"at least {count} such values"
+    message = f"{name} contains NaN or infinity: {some}, the first ({kind}) at {where}"
     raise ValueError(message)
 
 
 def as_rows(name: str, X: Any) -> Rows:
     """Return ``X`` as a 2-D array of real numbers, dense or CSR; copy only to convert it."""
-    if sparse.issparse(X):
-        X = X if X.format == "csr" else X.tocsr()
-    elif not isinstance(X, np.ndarray):
+    check_not_path(name, X)
+    if is_frame(X):
+        X = frame_to_array(name, X)
+    elif not sparse.issparse(X) and not isinstance(X, np.ndarray):
         X = np.asarray(X)
     if X.ndim != 2:
         hint = "; for a single signal x give x[None, :]" if X.ndim == 1 else ""
         message = f"{name} must be two-dimensional (rows are samples), got shape {X.shape}{hint}"
         raise ValueError(message)
+    if sparse.issparse(X):
+        X = as_csr(name, X)
     if X.dtype == object:
         try:
             X = X.astype(np.float64)
         except (TypeError, ValueError):
-            message = f"{name} must hold real numbers, got objects such as {X.flat[0]!r}"
+            message = f"{name} must hold real numbers, got {_first_text(X)}"
             raise TypeError(message) from None
     if X.dtype.kind not in "fiub":
         message = f"{name} must hold real numbers, got dtype {X.dtype}"
@@ -111,6 +149,65 @@ def as_rows(name: str, X: Any) -> Rows:
         message = f"{name} has no features: its shape is {X.shape}"
         raise ValueError(message)
     return X
+
+
+def _first_text(X: Array) -> str:
+    """Return the first entry that is not a number, and its place, for a message."""
+    for place, value in np.ndenumerate(X):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return f"{value!r} at {tuple(int(i) for i in place)}"
+    return f"objects such as {X.flat[0]!r}"
+
+
+def check_not_path(name: str, X: Any) -> None:
+    """Raise TypeError for a path: most functions take arrays only."""
+    if isinstance(X, str | os.PathLike):
+        message = (
+            f"{name} must be an array in memory, got the path {str(X)!r}: load it first "
+            "(numpy.load, smalto.sources.as_source); learn and fit take paths"
+        )
+        raise TypeError(message)
+
+
+def as_table(name: str, X: Any) -> Any:
+    """Return what scikit-learn may check next: X, but a sparse one as CSR; refuse odd frames."""
+    check_not_path(name, X)
+    check_frame(name, X)
+    return as_csr(name, X) if sparse.issparse(X) else X
+
+
+def as_csr(name: str, X: Any) -> Any:
+    """Return ``X`` as a CSR array; raise ValueError if it is sparse and its indices are invalid.
+
+    Nothing is copied if X is CSR already. SciPy checks indices when an array is created, but not
+    if they are changed afterwards; compiled code would then read outside of arrays.
+    """
+    if not sparse.issparse(X):
+        return sparse.csr_array(X)
+    if X.ndim != 2:
+        message = f"{name} must be two-dimensional, got shape {X.shape}"
+        raise ValueError(message)
+    try:
+        checked = _rebuilt(X) if X.format in ("csr", "csc", "bsr", "coo") else X
+        return checked if checked.format == "csr" else _rebuilt(checked.tocsr())
+    except (ValueError, IndexError, TypeError) as error:
+        message = f"{name} is not a valid sparse array of format {X.format!r}: {error}"
+        raise ValueError(message) from error
+
+
+def _rebuilt(X: Any) -> Any:
+    """Return a sparse array of the same data, checked, without what SciPy remembers of X."""
+    if X.format == "coo":
+        return sparse.coo_array((X.data, (X.row, X.col)), shape=X.shape)
+    kind = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[X.format]
+    new = kind((X.data, X.indices, X.indptr), shape=X.shape)
+    new.check_format(full_check=True)
+    if np.diff(new.indptr).min(initial=0) < 0:  # which SciPy does not check if the last is 0
+        message = "indptr must be a non-decreasing sequence"
+        raise ValueError(message)
+    return new
 
 
 def as_floats(X: Rows, dtype: np.dtype[Any]) -> Rows:
@@ -139,4 +236,25 @@ def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any], name: str = "D"
         message = f"{name} has {D.shape[1]} features (rows are atoms), expected {n_features}"
         raise ValueError(message)
     check_finite(name, D)
+    check_scale(name, D, dtype)
     return np.ascontiguousarray(D, dtype=dtype)
+
+
+# Squares of larger numbers overflow, of smaller ones vanish; by the size of a number in bytes.
+_SCALES = {4: 2.0**62, 8: 2.0**500}
+
+
+def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
+    """Raise ValueError if finite values are too large or too small to be coded in this dtype."""
+    data = values.data if sparse.issparse(values) else values
+    if not data.size or data.dtype.kind in "iub":
+        return
+    top = max(data.max(), -data.min())
+    limit = _SCALES[dtype.itemsize]
+    size = float(top)  # infinite if it is beyond float64
+    if 1.0 / limit <= size <= limit or top == 0:
+        return
+    kind, way = ("overflow", "down") if size > limit else ("underflow", "up")
+    hint = ", or use float64" if dtype == np.float32 and 1e-150 < size < 1e150 else ""
+    message = f"the values of {name} reach {top:.3g}, whose square {kind}s {dtype}: scale them {way}{hint}"
+    raise ValueError(message)

@@ -70,7 +70,8 @@ def test_learn_writes_a_model_and_no_checkpoint_stays(model, table):
     assert [p.name for p in model.parent.iterdir()] == ["samples.npy", "model.safetensors"] or {
         p.name for p in model.parent.iterdir()
     } == {"samples.npy", "model.safetensors"}
-    result = smalto.learn(np.load(table), 16, Lasso(mean_nonzeros=3), random_state=0)
+    settings = {"max_epochs": 1, "random_state": 0}
+    result = smalto.learn(np.load(table), 16, Lasso(mean_nonzeros=3), **settings)
     np.testing.assert_array_equal(learned.D, result.D)
     assert learned.coder == result.coder
 
@@ -178,7 +179,6 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
         (["learn", "{table}", "-o", "{tmp}/m.pkl"], "must end in .safetensors"),
         (["learn", "{table}", "{table}"], "only one table"),
         (["learn", "{tmp}/broken.png"], "not a picture"),
-        (["learn", "{table}", "--atoms", "1000"], "fewer than the 1000 atoms"),
         (["encode", "{table}", "{table}"], "is not a complete safetensors file"),
         (["info", "{tmp}/gone"], "there is no file"),
         (["show", "{tmp}/bad.safetensors"], "is not a complete safetensors file"),
@@ -228,3 +228,42 @@ def test_streams(model, table, tmp_path):
     )
     codes = sparse.load_npz(io.BytesIO(done.stdout))
     assert codes.shape == (400, 16)
+
+
+def test_codes_are_data_and_pictures_have_codes(model, table, tmp_path):
+    codes = tmp_path / "codes.npz"
+    assert run("encode", model, table, "-o", codes).exit_code == 0
+    done = run("learn", codes, "-o", tmp_path / "second.safetensors", "--atoms", 8)
+    assert done.exit_code == 0, done.output
+    assert smalto.Model.load(tmp_path / "second.safetensors").D.shape == (8, 16)
+    Image.fromarray(datasets.sample_photo("flower")[100:130, 200:240]).save(tmp_path / "p.png")
+    patches = tmp_path / "patches.safetensors"
+    assert (
+        run("learn", tmp_path / "p.png", "-o", patches, "--patch", 6, "--atoms", 20).exit_code == 0
+    )
+    done = run("encode", patches, tmp_path / "p.png", "-o", tmp_path / "of-picture.npz")
+    assert done.exit_code == 0, done.output
+    assert sparse.load_npz(tmp_path / "of-picture.npz").shape == (25 * 35, 20)
+    done = run("encode", model, tmp_path / "p.png", "-o", tmp_path / "x.npz")
+    assert done.exit_code == 1
+    assert "the model was not learned from pictures" in done.stderr
+
+
+def test_a_folder_is_not_a_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("info", ".")
+    assert done.exit_code == 1
+    assert "is a folder, not a complete safetensors file" in done.stderr
+
+
+def test_columns_of_text_are_named(tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "m.safetensors"
+    rows = "".join(f"{i},{i % 3},{'red' if i == 2 else i % 5}\n" for i in range(30))
+    for first, column in (("size,age,color\n", "column color"), ("", "column 2")):
+        path.write_text(first + rows)
+        done = run("learn", path, "-o", out, "--atoms", 2)
+        assert done.exit_code == 1
+        assert f"{column} must hold numbers, but row 2 has 'red'" in done.stderr
+        assert run("learn", path, "-o", out, "--atoms", 2, "--missing").exit_code == 1
+    path.write_text("size,age\n" + "".join(f"{i},{'NA' if i == 3 else i % 4}\n" for i in range(30)))
+    assert run("learn", path, "-o", out, "--atoms", 2, "--missing").exit_code == 0

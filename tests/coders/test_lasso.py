@@ -58,7 +58,7 @@ def _quiet_encode(X, D, coder, **kwargs):
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "every code is zero")
-        warnings.filterwarnings("ignore", ".*signals end near, not at")
+        warnings.filterwarnings("ignore", ".*codes are not proven optimal")
         return encode(X, D, coder, **kwargs)
 
 
@@ -270,7 +270,7 @@ def test_against_spams():
         (lambda: encode(np.eye(3), np.zeros((0, 3))), ValueError, "D has no atoms"),
         (lambda: encode(np.zeros((2, 0)), np.zeros((2, 0))), ValueError, "X has no features"),
         (lambda: encode([["a", "b"]], np.eye(2)), TypeError, "X must hold real numbers"),
-        (lambda: encode(np.array([[1, "a"]], object), np.eye(2)), TypeError, "such as 1"),
+        (lambda: encode(np.array([[1, "a"]], object), np.eye(2)), TypeError, "got 'a' at"),
         (
             lambda: encode(np.eye(2) * 1j, np.eye(2)),
             TypeError,
@@ -365,10 +365,10 @@ def test_nonzeros_can_be_calibrated_where_some_paths_get_lost():
     assert encode(X, D, Lasso(mean_nonzeros=3)).nnz / 200 == pytest.approx(3, rel=0.2)
 
 
-def test_codes_that_fall_short_of_the_optimum_are_counted():
+def test_codes_that_fall_short_of_the_optimum_are_mended():
     rng = np.random.default_rng(0)
     D = np.exp(-0.5 * ((np.arange(40) - rng.uniform(0, 40, (100, 1))) / 8) ** 2).astype(np.float32)
     X = rng.standard_normal((500, 40)).astype(np.float32)
-    with pytest.warns(RuntimeWarning, match=r"of \d+ signals end near, not at, their optimum"):
-        encode(X, D, Lasso(0.01), n_threads=1)
-    encode(X, D, Lasso(0.01, ridge=0.1), n_threads=1)  # as advised: no warning
+    _, info = encode(X, D, Lasso(0.01), return_info=True)  # no warning
+    assert np.all(info.gap <= 1e-3 * 0.5 * (X.astype(np.float64) ** 2).sum(axis=1))
+    encode(X, D, Lasso(0.01, ridge=0.1), n_threads=1)

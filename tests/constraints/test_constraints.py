@@ -206,7 +206,7 @@ class Wrong(Constraint):
 )
 def test_bad_input(make, error, message):
     if error is None:  # a set that lets everything be is caught as soon as an atom leaves it
-        with pytest.raises(ValueError, match="left an atom outside"):
+        with pytest.raises(ValueError, match="left atom 0 outside"):
             make()
     else:
         with pytest.raises(error, match=message):

@@ -8,6 +8,7 @@ from sparse_pca_problems import BLOCKS, blocks, model
 
 from smalto.coders import Lasso
 from smalto.estimators.variance import adjusted_variances, principal_components, score_moments
+from smalto.learning.dictionary.wanted_density import feasible
 
 
 def test_adjusted_variances_are_those_of_the_qr_decomposition():
@@ -54,7 +55,7 @@ def test_components_keep_their_sign_where_codes_have_one():
     X = blocks()
     fitted = model(k=8, coder=Lasso(0.5, positive=True)).fit(X)
     assert sorted({*map(tuple, fitted.components_)}) == sorted(
-        {*map(tuple, fitted.state_.feasible_D())}
+        {*map(tuple, feasible(fitted.state_).D)}
     )
     assert fitted.components_.min() < 0
     free = model(k=8, coder=Lasso(0.5)).fit(X)

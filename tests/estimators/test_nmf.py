@@ -353,7 +353,6 @@ BAD = [
     ({"init": -np.ones((5, 24))}, planted(), "Negative values in init of NMF: 120 of them"),
     ({"init": np.ones((4, 24))}, planted(), "init has 4 atoms, expected 5"),
     ({"init": "nndsvd"}, planted(n=4), "at most 4 atoms"),
-    ({}, planted(n=4), "n_samples=4 is fewer than the 5 atoms"),
     ({}, np.zeros((10, 4)), "zero or masked: nothing to learn from"),
     ({}, np.full((10, 4), np.nan), "NaN"),
     ({"coder": Lasso(0.1)}, planted(), "needs a non-negative coder, .* positive=True"),

@@ -294,3 +294,40 @@ def test_what_is_warned_of():
     assert model.score(X, Y) == 0
     with pytest.warns(UserWarning, match=r"pairs \[1\] are zero"):
         SparseCCA(2, max_nonzeros_x=4).fit(X, Y[:, :1])
+
+
+def test_blocks_with_few_columns():
+    X, Y = planted()
+    narrow = SparseCCA().fit(X[:, :10], Y)
+    assert narrow.get_params()["max_nonzeros_x"] is None
+    assert narrow.x_weights_.shape == (10, 1)
+    wide = SparseCCA().fit(X, Y)
+    np.testing.assert_array_equal(
+        wide.x_weights_, SparseCCA(max_nonzeros_x=25).fit(X, Y).x_weights_
+    )
+
+
+def test_tables_of_scores_and_weights():
+    pd = pytest.importorskip("pandas")
+    X, Y = planted()
+    genes = pd.DataFrame(X, columns=[f"gene {i}" for i in range(X.shape[1])])
+    spots = pd.DataFrame(Y, columns=[f"spot {i}" for i in range(Y.shape[1])])
+    model = SparseCCA(2, max_nonzeros_x=4).set_output(transform="pandas").fit(genes, spots)
+    for scores, weights in zip(model.transform(genes, spots), "xy", strict=True):
+        assert list(scores.columns) == ["sparsecca0", "sparsecca1"]
+        table = model.weights(weights)
+        assert list(table.columns) == ["pair", "column", "name", "weight"]
+        dense = np.zeros_like(getattr(model, f"{weights}_weights_"))
+        dense[table["column"], table["pair"]] = table["weight"]
+        np.testing.assert_array_equal(dense, getattr(model, f"{weights}_weights_"))
+        first = table[table["pair"] == 0]["weight"].abs()
+        assert first.is_monotonic_decreasing
+    assert list(model.target_names_in_) == list(spots.columns)
+    assert model.weights("y")["name"][0].startswith("spot ")
+    assert model.score(genes, spots) == pytest.approx(
+        SparseCCA(2, max_nonzeros_x=4).fit(X, Y).score(X, Y)
+    )
+    plain = SparseCCA(max_nonzeros_x=4).fit(X, Y)
+    assert "name" not in plain.weights()
+    with pytest.raises(ValueError, match='block must be "x" or "y"'):
+        plain.weights("z")

@@ -190,8 +190,6 @@ def test_wrong_data():
         fitted.fit(np.full((30, 20), 7.0))
     with pytest.raises(ValueError, match="only 1 sample is given"):
         model().partial_fit(X[:1])
-    with pytest.raises(ValueError, match="fewer than the 4 atoms"):
-        fitted.fit(X[:3])
     assert fitted.mean_ is mean
     fitted.set_params(density=0.5)
     with pytest.raises(ValueError, match=r"constraint was .* partial_fit cannot change it"):

@@ -160,3 +160,10 @@ def test_smooth_part():
     mask[:] = True
     mask[0, 0] = False
     np.testing.assert_array_equal(smooth_part(damaged, mask), damaged[0, 0, 0])
+
+
+def test_no_warning_of_a_penalty_that_nobody_has_set():
+    # Warnings are errors here.
+    picture = np.random.default_rng(0).random((40, 40)).cumsum(axis=0).cumsum(axis=1)
+    mask = np.random.default_rng(1).random((40, 40)) < 0.99
+    assert np.isfinite(inpaint(picture, mask, patch_size=6, random_state=0)).all()

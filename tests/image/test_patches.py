@@ -11,6 +11,7 @@ from problems import examples
 from smalto import learn
 from smalto.coders import Lasso
 from smalto.image import PatchAverage, PatchSource, read_picture, reconstruct
+from smalto.image.patch_grid import PatchGrid
 
 WHOLE = {"center": False, "normalize": False, "skip_constant": False}
 
@@ -67,6 +68,14 @@ def test_stacks_and_memory_maps_are_not_copied(tmp_path):
     assert np.shares_memory(source._grids[0].pixels, frames)
     other = PatchSource(list(np.array(frames)), 5, **WHOLE)
     np.testing.assert_array_equal(all_rows(source), all_rows(other))
+
+
+def test_pictures_that_may_be_written_to_and_others_need_the_same_kernels():
+    pixels = np.zeros((1, 9, 9, 1))
+    for writeable in (True, False):
+        pixels.flags.writeable = writeable
+        assert not PatchGrid(pixels, (4, 4)).flat.flags.writeable
+        assert pixels.flags.writeable == writeable
 
 
 def test_damaged_and_constant_patches_are_left_out():

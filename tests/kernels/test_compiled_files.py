@@ -1,19 +1,17 @@
 """Where compiled kernels are kept, and when they are found again."""
 
 import hashlib
-import logging
 import os
 import pickle
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
-from smalto.kernels import compiled_files, compiling
+from smalto.kernels import compiled_files
 from smalto.kernels.compiled_files import KernelCache, cache_folder, source_digest
 from smalto.kernels.jit import kernel
 
@@ -129,11 +127,23 @@ def test_settings_of_numba_that_change_the_code_have_files_of_their_own(monkeypa
 def test_every_module_of_kernels_is_read():
     home = Path(compiled_files.__file__).parent
     for path in home.rglob("*.py"):
-        if path.name != "__init__.py":
-            name = ".".join(("smalto.kernels", *path.relative_to(home).with_suffix("").parts))
+        name = ".".join(("smalto.kernels", *path.relative_to(home).with_suffix("").parts))
+        if path.name != "__init__.py" and name not in compiled_files._AROUND:
             total = hashlib.sha256(f"{name}\0{path.read_text(encoding='utf-8')}\0".encode())
             alone = not list(compiled_files._imported(path.read_text(encoding="utf-8")))
             assert (source_digest(name) == total.hexdigest()) == alone
+
+
+def test_how_files_are_kept_changes_no_kernel(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled_files, "HERE", tmp_path)
+    (tmp_path / "jit.py").write_text("from smalto.kernels.compiled_files import KernelCache\n")
+    found = []
+    for source in ("x = 1", "x = 2"):
+        (tmp_path / "compiled_files.py").write_text(source)
+        source_digest.cache_clear()
+        found.append(source_digest("smalto.kernels.jit"))
+    source_digest.cache_clear()
+    assert found[0] == found[1]
 
 
 def test_where_nothing_can_be_written_everything_works(tmp_path):
@@ -159,32 +169,3 @@ def test_the_folder_is_the_one_that_numba_is_told():
     if numba.config.CACHE_DIR:
         assert cache_folder() == Path(numba.config.CACHE_DIR) / "smalto-kernels"
     assert KernelCache(double).cache_path == str(cache_folder())
-
-
-def test_what_takes_long_is_mentioned_once(caplog, monkeypatch):
-    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
-    watch = compiling._Watch()
-    said = threading.Event()
-    monkeypatch.setattr(
-        compiling._log, "warning", lambda *words: (caplog.append(words), said.set())
-    )
-    caplog = caplog.records
-    for _ in range(3):
-        watch.on_start(None)
-        assert said.wait(10)
-        watch.on_end(None)
-    assert len(caplog) == 1
-    assert "compiling kernels" in caplog[0][0]
-    assert logging.getLogger("smalto").getChild("compiling") is compiling._log
-
-
-def test_what_is_soon_compiled_is_not_mentioned(monkeypatch):
-    monkeypatch.setattr(compiling, "PATIENCE", 1e6)
-    watch = compiling._Watch()
-    watch.on_start(None)
-    watch.on_start(None)
-    watch.on_end(None)
-    watch.on_end(None)
-    assert watch._timer is None
-    assert not watch._mentioned
-    assert watch.seconds() > 0

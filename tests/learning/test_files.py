@@ -27,7 +27,6 @@ from smalto.coders import (
     TreeLasso,
 )
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball, Simplex
-from smalto.constraints.density import DensitySearch
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
 from smalto.learning.files.as_json import from_json, known, register, to_json
 from smalto.learning.files.container import read_file, write_file
@@ -40,7 +39,7 @@ BUILT_IN = set(known())
 SETTINGS = [
     Lasso(0.1, ridge=0.2, positive=True), Lasso(mean_nonzeros=3), L1Ball(2.0), L1Ball([1.0, 2.5]),
     ErrorBound(0.1), OMP(max_nonzeros=3, eps=0.5), L0(0.3), Ridge(0.1), L2Ball(positive=True),
-    ElasticNetBall(0.1), ElasticNetBall(density=0.3), DensitySearch(pace=0.123, side=-1),
+    ElasticNetBall(0.1), ElasticNetBall(density=0.3),
     FusedLassoBall(0.1, 0.2), Simplex(), Online(), Online(memory="replace", batch_size=7),
     Bridge(0.1, 0.5), GroupLasso(0.1, [0, 0, 1, 1], group_weights=[1.0, 2.0]), JointLasso(0.2),
     JointOMP(max_nonzeros=2), TreeLasso(0.1, parents=[-1, 0, 0, 1]), Lasso(0.1, penalty_weights=[1, np.inf]),
@@ -175,9 +174,49 @@ CHANGES = {
     "whose positive is 'yes'": lambda f, a: f["coder"]["fields"].update(positive="yes"),
     "a Popen, which this program does not know": lambda f, a: f["coder"].update(kind="Popen"),
     "a setting that cannot be read": lambda f, a: f.update(coder={"eval": "print(1)"}),
-    "coder must be a coder": lambda f, a: f.update(coder=f["learner"]),
+    "whose coder is Online": lambda f, a: f.update(coder=f["learner"]),
     "learner must be a learner": lambda f, a: f.update(learner=f["coder"]),
+    "continuation is 1, expected": lambda f, a: f.update(continuation=1),
+    "replacement is 1, expected": lambda f, a: f.update(replacement=1),
+    "learner is Online.batch_size=None.* all settings decided": lambda f, a: f["learner"][
+        "fields"
+    ].update(batch_size=None),
+    "sweeps must be <= 10000": lambda f, a: f["learner"]["fields"].update(sweeps=10**30),
+    "samples is 1000000000000000000000000000000": lambda f, a: f.update(samples=10**30),
+    "epoch is 9007199254740993": lambda f, a: f.update(epoch=2**53 + 1),
+    "scale is 10+, expected": lambda f, a: _stats(f).update(scale=10**30),
+    "scale is 0.0, expected": lambda f, a: _stats(f).update(scale=0.0),
+    "weight is -1.0": lambda f, a: _stats(f).update(weight=-1.0),
+    "code_sum is int32": lambda f, a: a.update({"state.stats.0.code_sum": np.zeros(12, np.int32)}),
+    "code_sum is empty": lambda f, a: a.update({"state.stats.0.code_sum": np.zeros(0)}),
+    "sample_sum is empty": lambda f, a: a.update({"state.stats.0.sample_sum": np.zeros(0)}),
+    "sample_sum contains NaN": lambda f, a: a["state.stats.0.sample_sum"].__setitem__(2, np.nan),
+    "stats.0..A is -5.0": lambda f, a: a["state.stats.0.A"].__setitem__((3, 3), -5.0),
+    "worst_cost is -1.0": lambda f, a: a["state.worst_cost"].__setitem__(0, -1.0),
+    "worst_cost is empty": lambda f, a: a.update(
+        {"state.worst_cost": np.zeros(0), "state.worst": np.zeros((0, 10))}
+    ),
+    "last_used is -7": lambda f, a: a["state.last_used"].__setitem__(0, -7),
+    "last_used is 99999": lambda f, a: a["state.last_used"].__setitem__(0, 99999),
+    "surrogate is inf": lambda f, a: f.update(surrogate={"float": "inf"}),
+    "n_rows is 0": lambda f, a: f.update(n_rows=0, place=0),
+    "store.indices do not rise": lambda f, a: a["state.store.indices"].fill(1),
+    "coder is Lasso.lam=None": lambda f, a: f["coder"]["fields"].update(lam=None),
+    "penalty_weights of the coder is for 3 atoms": lambda f, a: f["coder"]["fields"].update(
+        penalty_weights={"tuple": [1.0, 2.0, 3.0]}
+    ),
+    "gamma is not decided": lambda f, a: f.update(
+        constraint={
+            "kind": "ElasticNetBall",
+            "fields": {"gamma": None, "positive": False, "density": 0.3},
+        }
+    ),
+    "history is of steps": lambda f, a: f.update(step=0),
 }
+
+
+def _stats(fields):
+    return fields["stats"]["tuple"][0]["fields"]
 
 
 @pytest.mark.parametrize("message", CHANGES)

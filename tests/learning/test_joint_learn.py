@@ -7,7 +7,8 @@ import pytest
 
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import JointLasso, JointOMP, Lasso, duality_gap
-from smalto.coders.coding import code_rows, mean_cost, prepare
+from smalto.coders.coding import code_rows, mean_cost
+from smalto.coders.preparing import prepare
 from smalto.coders.signals import Signals, as_groups, blocks, in_groups
 from smalto.learners import Batch, Continuation, Online
 from smalto.learning.batches.dataset import DatasetBatches

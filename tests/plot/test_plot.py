@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from smalto import lasso_path
+from smalto import lasso_path, learn
+from smalto.learners import Online
 from smalto.plot import (
     atom_use,
     before_after,
@@ -253,7 +254,10 @@ def test_a_curve_can_be_written_without_a_display(tmp_path):
         (([],), r"got \[\]"),
         (([[]],), "none of the 0 records of history 0"),
         ((history(), "hours"), "got 'hours'"),
-        ((history(test=False),), "pass a validation set to learn\\(\\)"),
+        (
+            (history(test=False), "seconds", None, None, "test_cost"),
+            "pass a validation set to learn\\(\\)",
+        ),
         (([history(), history(1)],), "none of the 1 records of history 1"),
         ((history(), "seconds", None, ["a", "b"]), "got 2 for 1"),
         ((history(), "seconds", None, None, "price"), "got 'price'"),
@@ -358,3 +362,16 @@ def test_pictures_that_cannot_be_compared(arguments, message):
         before_after(np.zeros((60, 60)), np.zeros((60, 60)), window=(50, 0))
     with pytest.raises(ValueError, match="titles"):
         before_after(np.zeros((60, 60)), np.zeros((60, 60)), titles=("one",))
+
+
+def test_curves_of_results_and_without_a_validation_set():
+    X = np.random.default_rng(0).standard_normal((200, 6))
+    plain = learn(X, 4, max_steps=4, learner=Online(50), random_state=0)
+    watched = learn(X, 4, max_steps=4, learner=Online(50), random_state=0, validation=X)
+    np.testing.assert_array_equal(lines(cost_curve(plain))[0], lines(cost_curve(plain.history))[0])
+    assert cost_curve(plain).get_ylabel() == "cost on the batch"
+    assert cost_curve(watched).get_ylabel() == "cost on the validation set"
+    assert len(lines(cost_curve([plain, watched]))) == 2
+    assert len(lines(cost_curve({"one": plain, "two": watched.history}))) == 2
+    with pytest.raises(ValueError, match='or plot y="batch_cost"'):
+        cost_curve(plain, y="test_cost")

@@ -137,7 +137,9 @@ def test_defaults(tmp_path):
 def test_startup(tmp_path):
     printed, content = run("startup", tmp_path)
     assert "anonymous memory" in printed or sys.platform != "linux"
-    assert all(seconds > 0 for seconds in content["seconds"].values())
+    calls = {entry["call"]: entry["warm"] for entry in content["calls"]}
+    assert {"import", "encode, float32", "OMP", "denoise"} < set(calls)
+    assert all(seconds > 0 for seconds in calls.values())
     assert len(content["memory"]) == 2
     if sys.platform == "linux":
         assert abs(content["growth"]) < 20 * 2**20

@@ -75,7 +75,23 @@ def _read_text(path: Path) -> Array:
         fail(f"{path} is not a table of numbers: {str(error).splitlines()[0]}")
     if table.size == 0:
         fail(f"{path} has no rows")
+    if np.isnan(table).any():
+        _refuse_text(path, separator, header, table, first)
     return np.asarray(table)
+
+
+def _refuse_text(path: Path, separator: str | None, header: int, table: Array, first: str) -> None:
+    """Fail, with the name of the column, if something other than a number was read as NaN."""
+    texts = np.genfromtxt(path, delimiter=separator, skip_header=header, dtype=str, ndmin=2)
+    if texts.shape != table.shape:
+        return
+    for row, column in np.argwhere(np.isnan(table)):
+        if not _is_number(texts[row, column]):
+            name = first.split(separator)[column].strip() if header else str(column)
+            fail(
+                f"{path}: column {name} must hold numbers, but row {row} has "
+                f"{str(texts[row, column])!r}: drop the column, or turn it into numbers"
+            )
 
 
 def _is_number(text: str) -> bool:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from smalto.checks import Array, Matrix, as_dictionary, check_finite, float_dtype
+from smalto.checks import (
+    Array,
+    Matrix,
+    as_csr,
+    as_dictionary,
+    as_floats,
+    check_finite,
+    float_dtype,
+)
 from smalto.coders.base import Coder, check_coder, check_takes
 from smalto.coders.certificates import gaps
 from smalto.coders.codes import Codes
-from smalto.coders.coding import code_rows, prepare, warn_if_out_of_reach, warn_of_zeros
+from smalto.coders.coding import code_rows, warn_if_out_of_reach, warn_of_zeros
 from smalto.coders.lasso import Lasso
+from smalto.coders.preparing import prepare
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_penalty_weights
+from smalto.coders.wanted_nonzeros import missed_nonzeros
 from smalto.threads import resolve_threads, single_threaded_blas
 
 
@@ -155,6 +166,8 @@ def encode(
         codes, rounds, gap = encode_signals(signals, D, coder, groups, first, threads, return_info)
     if codes.nnz == 0 and n:
         warn_of_zeros(coder, signals.X, D)
+    elif n and (shortfall := missed_nonzeros(coder, codes.nnz / n)) is not None:
+        warnings.warn(shortfall, UserWarning, stacklevel=2)
     return codes if gap is None else (codes, Info(gap, rounds, np.diff(codes.indptr), coder))
 
 
@@ -182,6 +195,8 @@ def encode_signals(
     codes, rounds, gap = coded.codes, coded.rounds, None
     if certified:
         gap = gaps(signals, D, codes.as_csr(len(D)), coder)
+        if coded.short is not None and not bounded:  # these know better bounds on the optimum
+            gap = np.where(coded.short > 0, np.minimum(gap, 0.5 * coded.short * coded.norms), gap)
     if order is not None:
         back = np.argsort(order)
         codes, rounds = codes.take(back), rounds[back]
@@ -190,12 +205,10 @@ def encode_signals(
 
 
 def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:
-    start = sparse.csr_array(start, copy=True)
+    start = as_csr("start", start)
     if start.shape != shape:
         message = f"start must have shape {shape} (rows of X, atoms of D), got {start.shape}"
         raise ValueError(message)
-    start.sum_duplicates()
     check_finite("start", start)
-    return Codes(
-        start.indptr.astype(np.int64), start.indices.astype(np.int32), start.data.astype(dtype)
-    )
+    start = as_floats(start, dtype)
+    return Codes(start.indptr.astype(np.int64), start.indices.astype(np.int32), start.data.copy())

@@ -4,15 +4,43 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
 
 from smalto.checks import Array, Rows, check_role
-from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.parameters import PerSignal
 
 # A function that codes a chunk of signals. It is called from several threads at once.
 Solver: TypeAlias = Callable[[Chunk], Codes]
+
+
+# The duality gap that is promised, as a share of ½‖x‖², by the size of a number in bytes.
+PROMISED_GAP = {4: 1e-3, 8: 1e-8}
+
+
+def margin(dtype: np.dtype[Any]) -> float:
+    """Return how much larger than rounding, as kernels take it, the promised gap is."""
+    return 0.25 * PROMISED_GAP[dtype.itemsize] / (64.0 * float(np.finfo(dtype).eps))
+
+
+class Sizes(NamedTuple):
+    """Sizes of the atoms of a dictionary."""
+
+    norms: Array  # (width,), float64
+    largest: float
+    uneven: bool  # whether rounding, for the largest atom, may be too much for the smallest
+
+    @classmethod
+    def of(cls, G: Array) -> Sizes:
+        """Return the sizes of atoms with Gram matrix G."""
+        norms = np.sqrt(np.diagonal(G).astype(np.float64))
+        used = norms[norms > 0]
+        largest = float(used.max(initial=0.0))
+        uneven = bool(largest > margin(G.dtype) * used.min(initial=np.inf))
+        return cls(norms, largest, uneven)
 
 
 class Coder(ABC):
@@ -71,6 +99,37 @@ class Coder(ABC):
         """Return this problem with its λ multiplied by ``factor`` (for `Continuation`)."""
         message = f"continuation needs a coder with a lam to raise, got {type(self).__name__}"
         raise TypeError(message)
+
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Coder | None:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale.
+
+        The signals, the atoms and the penalty weights (those of ``encode``) are multiplied by these
+        factors. None, the default, if this is unknown: then nothing is ever rescaled.
+        """
+        return None
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself, which divides its coefficients and no more."""
+        return False
+
+    def certain(self, problem: Problem) -> Array | None:
+        """Return float64 codes found by a slow method that atoms of any similarity cannot mislead.
+
+        It is used where rounding spoils the codes of `solver`; None, the default, if there is none.
+        """
+        return None
+
+    def lower_bound(self, problem: Problem, codes: Array) -> float:
+        """Return a lower bound of the optimum, better than that of `Certified.gap` at these codes.
+
+        It may take as long as a code; minus infinity, the default, if there is none.
+        """
+        return -np.inf
+
+    def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
+        """Return whether codes must be checked, or for which signals of a chunk they must be."""
+        return atoms.uneven and not self.any_atom_scale
 
     def error_bound(self) -> PerSignal | None:
         """Return the bound on ``‖x − αD‖²``, for all signals or one each; None if there is none."""

@@ -10,11 +10,12 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, check_integer, check_number
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk
+from smalto.coders.certain_lasso import certain_lasso
+from smalto.coders.chunks import Chunk, Problem
 from smalto.coders.codes import Codes
 from smalto.coders.lasso import Lasso, default_lam
 from smalto.coders.masked_gram import with_weights
-from smalto.coders.parameters import check_finite_number
+from smalto.coders.parameters import check_finite_number, scaled_number
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Bridge(Coder):
     max_iter: int = 50
 
     own_gram: ClassVar[bool] = True
+    _rescaled_lam: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
         check_finite_number("lam", self.lam)
@@ -94,13 +96,28 @@ class Bridge(Coder):
         """Return ``lam``."""
         return {"lam": self.lam}
 
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Bridge:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        lam = scaled_number(self.lam, signals ** (2.0 - self.p), atoms**self.p)
+        other = replace(self, lam=lam, delta=scaled_number(self._delta, signals, 1.0 / atoms))
+        first = scaled_number(self._first_lam, signals, atoms)
+        object.__setattr__(other, "_rescaled_lam", first)
+        return other
+
+    @property
+    def _first_lam(self) -> float:
+        """The lam of the lasso to start from: in a rescaled problem, that lasso is rescaled."""
+        return float(self.lam if self._rescaled_lam is None else self._rescaled_lam)
+
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
-        lasso = Lasso(self.lam, positive=self.positive).solver(G)
+        lasso = first = Lasso(self.lam, positive=self.positive).solver(G)
+        if self._rescaled_lam is not None:
+            first = Lasso(self._first_lam, positive=self.positive).solver(G)
         still = 1e-4 if G.dtype == np.float32 else 1e-8
 
         def solve(chunk: Chunk) -> Codes:
-            codes = lasso(chunk)
+            codes = first(chunk)
             total = chunk.rounds.copy()
             rows = np.arange(len(chunk.Q))  # those that still change
             for _ in range(self.max_iter):
@@ -117,6 +134,18 @@ class Bridge(Coder):
             return codes
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        x, D, positive = problem.X[0], problem.D, bool(self.positive)
+        lam, p, delta = float(self.lam), float(self.p), self._delta
+        code = certain_lasso(x, D, np.full(len(D), self._first_lam), 0.0, positive)
+        for _ in range(self.max_iter):
+            lams = lam * p * (np.abs(code) + delta) ** (p - 1.0)
+            before, code = code, certain_lasso(x, D, lams, 0.0, positive)
+            if np.abs(code - before).max() <= 1e-8 * np.abs(code).max(initial=0.0):
+                break
+        return code[None]
 
     def _weights(self, codes: Codes, width: int) -> Array:
         """Return the derivative of the penalty, divided by lam, at each coefficient (n, width)."""

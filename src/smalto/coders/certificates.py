@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from smalto.checks import Array, Matrix, as_dictionary, check_finite
+from smalto.checks import Array, Matrix, as_csr, as_dictionary, check_finite
 from smalto.coders.base import Certified, Coder, check_coder, check_takes
-from smalto.coders.chunks import Residuals
+from smalto.coders.chunks import Residuals, residuals
+from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.coders.signals import (
     Missing,
     Signals,
@@ -82,7 +84,7 @@ def duality_gap(
         raise ValueError(message)
     signals = as_signals("X", X, mask, missing)
     D = as_dictionary(D, signals.X.shape[1], np.dtype(np.float64))
-    codes = sparse.csr_array(codes)
+    codes = as_csr("codes", codes)
     if codes.shape != (len(signals), len(D)):
         message = f"codes must have shape {(len(signals), len(D))}, got {codes.shape}"
         raise ValueError(message)
@@ -101,9 +103,16 @@ def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
     if not isinstance(coder, Certified):
         return np.full(n, np.nan)
     D = D.astype(np.float64)
+    signal, atom = number_exponent(largest_entry(signals.X)), number_exponent(largest_entry(D))
+    rescaled = coder.rescaled(2.0**-signal, 2.0**-atom) if signal or atom else None
+    if rescaled is not None:
+        signals = replace(signals, X=shifted(signals.X.astype(np.float64), -signal))
+        codes = shifted(sparse.csr_array(codes, dtype=np.float64), atom - signal)
+        unit = 2 * signal if coder.error_bound() is None else signal - atom
+        return np.ldexp(gaps(signals, shifted(D, -atom), codes, rescaled), unit)
     out = np.empty(n)
     for rows in blocks(n, _ROWS, signals.groups):
-        out[rows] = coder.gap(_residuals(signals.part(rows), D, codes[rows], np.arange(n)[rows]))
+        out[rows] = coder.gap(residuals_of(signals.part(rows), D, codes[rows], np.arange(n)[rows]))
     if coder.positive:
         out[_has_negative(sparse.csr_array(codes))] = np.inf
     return out
@@ -115,19 +124,8 @@ def _has_negative(codes: Any) -> Array:
     return np.unique(np.searchsorted(codes.indptr, places, side="right") - 1)
 
 
-def _residuals(signals: Signals, D: Array, codes: Any, numbers: Array) -> Residuals:
+def residuals_of(signals: Signals, D: Array, codes: Any, numbers: Array | None) -> Residuals:
+    """Return codes and residuals of signals, in float64."""
     X = signals.X.toarray() if sparse.issparse(signals.X) else signals.X
-    X = X.astype(np.float64)
-    codes = sparse.csr_array(codes, dtype=np.float64)
-    left = X - codes @ D
-    if signals.missing is not None:
-        left[signals.missing] = 0.0
-    return Residuals(
-        codes,
-        norms=np.einsum("ij,ij->i", X, X),
-        squares=np.einsum("ij,ij->i", left, left),
-        C=left @ D.T,
-        weights=signals.penalty_weights,
-        groups=signals.groups,
-        numbers=numbers,
-    )
+    left = residuals(X.astype(np.float64), D, codes, signals.missing)
+    return left._replace(weights=signals.penalty_weights, groups=signals.groups, numbers=numbers)

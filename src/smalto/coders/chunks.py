@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from smalto.checks import Array
 from smalto.coders.codes import Codes
+from smalto.kernels.coding.arguments import Tally
 
 PADDING = 16  # float32 numbers in a SIMD vector
 
@@ -27,6 +29,7 @@ class Chunk(NamedTuple):
     start: Codes | None = None  # codes to start from
     groups: Array | None = None  # signals groups[g] to groups[g + 1] are a group (int64)
     own: OwnGram | None = None  # set if each signal has a Gram matrix of its own
+    stuck: Array | None = None  # (1,) int64: signals that rounding kept from the optimum, counted
 
     def take(self, rows: Array) -> Chunk:
         """Return the chunk of these signals, without groups."""
@@ -42,7 +45,12 @@ class Chunk(NamedTuple):
             numbers=None if self.numbers is None else self.numbers[rows],
             start=None if self.start is None else self.start.take(rows),
             own=own,
+            stuck=self.stuck,
         )
+
+    def tally(self) -> Tally:
+        """Return what kernels count: rounds, and signals that are stuck."""
+        return Tally(self.rounds, np.zeros(1, np.int64) if self.stuck is None else self.stuck)
 
 
 def check_squares(chunk: Chunk) -> None:
@@ -65,6 +73,16 @@ class OwnGram(NamedTuple):
     features: Array  # Dᵀ (m, width), C-contiguous
     missing: Array | None  # (n, m) bool
     weights: Array | None  # (n, width), above zero: penalty weights of the coefficients
+
+
+class Problem(NamedTuple):
+    """A signal, or a group of signals coded together, in float64 and without missing entries."""
+
+    X: Array  # (n, m)
+    D: Array  # (k, m)
+    weights: Array  # (k,): penalty weights
+    numbers: Array | None  # row numbers in the X given to `encode`
+    dtype: np.dtype[Any]  # of the codes in the end
 
 
 class Residuals(NamedTuple):
@@ -95,3 +113,17 @@ class Residuals(NamedTuple):
         if self.weights is not None:
             C = C / self.weights
         return np.asarray(C.max(axis=1, initial=0.0))
+
+
+def residuals(X: Array, D: Array, codes: Any, missing: Array | None = None) -> Residuals:
+    """Return codes and residuals of the signals X; all in float64."""
+    codes = sparse.csr_array(codes, dtype=np.float64)
+    left = X - codes @ D
+    if missing is not None:
+        left[missing] = 0.0
+    return Residuals(
+        codes,
+        norms=np.einsum("ij,ij->i", X, X),
+        squares=np.einsum("ij,ij->i", left, left),
+        C=left @ D.T,
+    )

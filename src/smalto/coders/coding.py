@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from smalto.checks import Array, Rows, as_floats
-from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk, OwnGram, padded_width
+from smalto.coders.base import Coder
+from smalto.coders.checked_coder import penalty_of
+from smalto.coders.chunks import Chunk
 from smalto.coders.codes import Codes, stack
-from smalto.coders.masked_gram import one_by_one
+from smalto.coders.mending import Mender, doubtful, warn_if_short, whole_groups
+from smalto.coders.parameters import of_rows
+from smalto.coders.preparing import Prepared, prepare, products, solve_part, squared_norms
+from smalto.coders.scaling import (
+    number_exponent,
+    scaled_codes,
+    scaled_signals,
+    signal_exponents,
+)
 from smalto.coders.signals import Signals, blocks
-from smalto.kernels import aligned
 from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
 
@@ -24,55 +30,6 @@ from smalto.threads import run_tasks
 CHUNK = 128
 LARGEST_CHUNK = 1024
 ROWS_AT_ONCE = 8192  # rows whose codes are in memory at a time if only their cost is needed
-BLOCK = 128  # rows of the Gram matrix computed as one task
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A dictionary prepared for coding: padded, with its Gram matrix and solver."""
-
-    coder: Coder
-    padded: Array  # D with zero atoms added (width, m)
-    G: Array  # (width, width)
-    solve: Solver
-
-    @cached_property
-    def features(self) -> Array:
-        """Dᵀ (m, width), C-contiguous."""
-        return np.ascontiguousarray(self.padded.T)
-
-    @cached_property
-    def solve_own(self) -> Solver:
-        """The solver for signals that have a Gram matrix each."""
-        if self.coder.own_gram:
-            return self.solve
-        return one_by_one(self.coder, self.G.dtype)
-
-
-def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
-    """Pad the dictionary and compute its Gram matrix and solver, which all rows share."""
-    k, m = D.shape
-    width = padded_width(k)
-    padded = D
-    if width > k:
-        padded = np.zeros((width, m), D.dtype)
-        padded[:k] = D
-    G = gram(padded, n_threads)
-    return Prepared(coder, padded, G, coder.solver(G))
-
-
-def gram(D: Array, n_threads: int) -> Array:
-    """Return ``D Dᵀ``: the lower triangle by blocks of rows, the rest by symmetry."""
-    k = len(D)
-    G = aligned.empty((k, k), D.dtype)
-
-    def task(number: int) -> None:
-        a, b = number * BLOCK, min((number + 1) * BLOCK, k)
-        np.matmul(D[a:b], D[:b].T, out=G[a:b, :b])
-        G[:a, a:b] = G[a:b, :a].T
-
-    run_tasks(task, -(-k // BLOCK), n_threads)
-    return G
 
 
 @dataclass(frozen=True)
@@ -83,6 +40,38 @@ class Coded:
     fit: Array  # ½‖x − αD‖² of each row, float64
     norms: Array  # ‖x‖² of each row, float64
     rounds: Array  # rounds of the solver for each row
+    short: Array | None = None  # how far codes are from their optimum, see `mending.py`
+
+    def times(self, exponent: int) -> Coded:
+        """Return the codes of signals that are ``2^exponent`` times as large."""
+        return replace(
+            self,
+            codes=scaled_codes(self.codes, exponent, None),
+            fit=np.ldexp(self.fit, 2 * exponent),
+            norms=np.ldexp(self.norms, 2 * exponent),
+        )
+
+    def take(self, rows: Array) -> Coded:
+        """Return these rows, in this order."""
+        short = None if self.short is None else self.short[rows]
+        codes = self.codes.take(rows)
+        return Coded(codes, self.fit[rows], self.norms[rows], self.rounds[rows], short)
+
+
+def _stacked(parts: list[Coded]) -> Coded:
+    """Return the rows of several parts, one after the other."""
+    short = None
+    if any(part.short is not None for part in parts):
+        short = np.concatenate(
+            [np.zeros(len(part.fit)) if part.short is None else part.short for part in parts]
+        )
+    return Coded(
+        stack([part.codes for part in parts]),
+        np.concatenate([part.fit for part in parts]),
+        np.concatenate([part.norms for part in parts]),
+        np.concatenate([part.rounds for part in parts]),
+        short,
+    )
 
 
 def code_rows(
@@ -116,33 +105,147 @@ def code_rows(
     start = start if "start" in prepared.coder.takes else None
     cuts = _cuts(n, signals.groups)
     parts: list[Any] = [None] * (len(cuts) - 1)
-    fit, norms = np.empty((2, n))
-    rounds = np.zeros(n, np.int32)
     dtype = prepared.G.dtype
+    signals, prepared = _with_ordinary_weights(signals, prepared)
 
     def task(number: int) -> None:
         rows = slice(cuts[number], cuts[number + 1])
         part = signals.part(rows)
-        x = as_floats(part.X, dtype)
-        Q = _products(x, prepared.padded)
-        norms[rows] = squared_norms(x)
-        chunk = Chunk(
-            Q,
-            norms[rows],
-            rounds[rows],
-            numbers=np.arange(rows.start, rows.stop) if numbered else None,
-            start=None if start is None else start.part(rows),
-            groups=part.groups,
+        parts[number] = _code_part(
+            replace(part, X=as_floats(part.X, dtype)),
+            prepared,
+            None if start is None else start.part(rows),
+            np.arange(rows.start, rows.stop) if numbered else None,
+            measured,
         )
-        codes = _solve(chunk, part, prepared)
-        if measured:
-            fit_of_rows(prepared.G, Q, norms[rows], *codes, fit[rows])
-            if part.missing is not None:
-                _fit_known(x, part.missing, codes, prepared.padded, fit[rows])
-        parts[number] = codes
 
     run_tasks(task, len(parts), n_threads)
-    return Coded(stack(parts), fit, norms, rounds)
+    coded = _stacked(parts)
+    warn_if_short(coded.short, dtype, stacklevel=4)
+    return coded
+
+
+def _with_ordinary_weights(signals: Signals, prepared: Prepared) -> tuple[Signals, Prepared]:
+    """Return penalty weights of ordinary size, and the problem for them."""
+    weights = signals.penalty_weights
+    if weights is None:
+        return signals, prepared
+    top = float(np.max(weights, where=np.isfinite(weights), initial=0.0))
+    exponent = number_exponent(top)
+    if not exponent:
+        return signals, prepared
+    return (
+        replace(signals, penalty_weights=np.ldexp(weights, -exponent)),
+        prepared.at(0, exponent),
+    )
+
+
+def _code_part(
+    part: Signals, prepared: Prepared, start: Codes | None, numbers: Array | None, measured: bool
+) -> Coded:
+    """Code the signals of one task; those of unusual size are scaled by powers of two."""
+    with np.errstate(over="ignore"):
+        norms = squared_norms(part.X)
+        exponents = signal_exponents(part.X, norms, part.groups)
+    if exponents is not None and prepared.problem.rescaled(1.0, 1.0) is None:
+        exponents = None
+    if start is not None and prepared.exponents is not None:
+        start = scaled_codes(start, 0, -prepared.exponents)
+    if exponents is None:
+        coded = _code_chunk(part, norms, prepared, start, numbers, measured)
+    else:
+        pieces, order = [], []
+        for exponent in np.unique(exponents):
+            rows = np.flatnonzero(exponents == exponent)
+            some = scaled_signals(part, rows, int(exponent))
+            piece = _code_chunk(
+                some,
+                squared_norms(some.X),
+                prepared.at(int(exponent)) if exponent else prepared,
+                None if start is None else scaled_codes(start.take(rows), -exponent, None),
+                None if numbers is None else numbers[rows],
+                measured,
+            )
+            pieces.append(piece.times(int(exponent)))
+            order.append(rows)
+        coded = _stacked(pieces).take(np.argsort(np.concatenate(order)))
+    if prepared.exponents is not None:
+        coded = replace(coded, codes=scaled_codes(coded.codes, 0, prepared.exponents))
+    return coded
+
+
+def _code_chunk(
+    part: Signals,
+    norms: Array,
+    prepared: Prepared,
+    start: Codes | None,
+    numbers: Array | None,
+    measured: bool,
+) -> Coded:
+    """Code signals of ordinary size, and mend codes that rounding has spoilt."""
+    n, x = len(part), part.X
+    Q = products(x, prepared.padded)
+    rounds, fit = np.zeros(n, np.int32), np.zeros(n)
+    chunk = Chunk(
+        Q,
+        norms.astype(np.float64, copy=False),
+        rounds,
+        numbers,
+        start,
+        part.groups,
+        stuck=np.zeros(1, np.int64),
+    )
+    codes = solve_part(chunk, part, prepared)
+    if measured:
+        fit_of_rows(prepared.G, Q, chunk.norms, *codes, fit)
+        if part.missing is not None:
+            _fit_known(x, part.missing, codes, prepared.padded, fit)
+    rows = doubtful(codes, chunk, prepared.problem, prepared.sizes)
+    bound = prepared.problem.error_bound()
+    if measured and bound is not None:
+        eps = np.asarray(bound) if part.groups is not None else of_rows("eps", bound, numbers, n)
+        missed = np.flatnonzero(_exceeds(eps, fit, chunk.norms, Q.dtype, part.groups))
+        if part.groups is not None:
+            missed = part.groups[missed]
+        rows = whole_groups(np.union1d(rows, missed), part.groups)
+    short = None
+    if rows.size:
+        codes, short = _mended(codes, rows, part, numbers, prepared, fit)
+    return Coded(codes, fit, chunk.norms, rounds, short)
+
+
+def _mended(
+    codes: Codes,
+    rows: Array,
+    part: Signals,
+    numbers: Array | None,
+    prepared: Prepared,
+    fit: Array,
+) -> tuple[Codes, Array]:
+    """Return codes of which some rows are certified or solved again, and how far all fall short."""
+    some = part.take(rows)
+    chosen = None if numbers is None else numbers[rows]
+    dtype = codes.values.dtype
+
+    def again(few: Array) -> Codes:
+        double = prepared.double
+        signals = some.take(few)
+        signals = replace(signals, X=as_floats(signals.X, np.dtype(np.float64)))
+        chunk = Chunk(
+            products(signals.X, double.padded),
+            squared_norms(signals.X),
+            np.zeros(len(few), np.int32),
+            None if chosen is None else chosen[few],
+            groups=signals.groups,
+        )
+        return solve_part(chunk, signals, double)
+
+    mender = Mender(prepared.problem, some, prepared.wide[: prepared.n_atoms], chosen, dtype)
+    new, short = mender.mend(codes.take(rows), again if dtype == np.float32 else None)
+    fit[rows] = mender.fit
+    whole = np.zeros(len(part))
+    whole[rows] = short
+    return codes.put(rows, new), whole
 
 
 def _cuts(n: int, groups: Array | None) -> list[int]:
@@ -152,49 +255,6 @@ def _cuts(n: int, groups: Array | None) -> list[int]:
         return [*range(0, n, chunk), n] if n else [0, 0]
     ends = groups[np.searchsorted(groups, np.arange(chunk, n + chunk, chunk))[:-1]]
     return [0, *sorted({int(end) for end in ends if 0 < end < n}), n]
-
-
-def squared_norms(x: Rows) -> Array:
-    """Return ``‖x‖²`` of each row."""
-    if sparse.issparse(x):
-        return np.asarray(x.multiply(x).sum(axis=1), np.float64).ravel()
-    return np.asarray(np.einsum("ij,ij->i", x, x))
-
-
-def _products(x: Rows, atoms: Array) -> Array:
-    """Return ``x Dᵀ``, C-contiguous."""
-    if sparse.issparse(x):
-        return np.ascontiguousarray(x @ atoms.T)
-    return np.matmul(x, atoms.T, out=aligned.empty((len(x), len(atoms)), atoms.dtype))
-
-
-def _solve(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
-    """Code a chunk; signals with missing entries separately, since the others are cheaper."""
-    weights = None
-    if part.penalty_weights is not None:
-        weights = np.ones(chunk.Q.shape)
-        weights[:, : part.penalty_weights.shape[1]] = part.penalty_weights
-        chunk = chunk._replace(own=OwnGram(prepared.features, None, weights))
-    solve = prepared.solve if chunk.own is None else prepared.solve_own
-    if part.missing is None:
-        return solve(chunk)
-    holes = part.missing.any(axis=1)
-    parts, order = [], []
-    for has_holes in (False, True):
-        rows = np.flatnonzero(holes == has_holes)
-        if not rows.size:
-            continue
-        some = chunk.take(rows)
-        if has_holes:
-            own = OwnGram(
-                prepared.features, part.missing[rows], None if weights is None else weights[rows]
-            )
-            parts.append(prepared.solve_own(some._replace(own=own)))
-        else:
-            parts.append(solve(some))
-        chunk.rounds[rows] = some.rounds
-        order.append(rows)
-    return stack(parts).take(np.argsort(np.concatenate(order)))
 
 
 def _fit_known(x: Array, missing: Array, codes: Codes, padded: Array, fit: Array) -> None:
@@ -213,7 +273,7 @@ def mean_cost(signals: Signals, D: Array, coder: Coder, n_threads: int) -> float
         part = signals.part(rows)
         coded = code_rows(part, prepared, None, n_threads)
         total += float(coded.fit.sum())
-        total += float(coder.penalty(coded.codes.as_csr(len(D)), part.groups).sum())
+        total += float(penalty_of(coder, coded.codes.as_csr(len(D)), part.groups).sum())
     return total / n
 
 
@@ -224,11 +284,21 @@ def count_out_of_reach(
     eps = coder.error_bound()
     if eps is None:
         return 0
+    missed = _exceeds(np.asarray(eps), coded.fit, coded.norms, dtype, groups)
+    if coded.short is not None:  # what rounding alone keeps from the bound is counted elsewhere
+        missed &= (coded.short if groups is None else coded.short[groups[:-1]]) < 1.0
+    return int(np.count_nonzero(missed))
+
+
+def _exceeds(
+    eps: Array, fit: Array, norms: Array, dtype: np.dtype[Any], groups: Array | None
+) -> Array:
+    """Return whether the error of each signal (or group) exceeds eps by more than rounding."""
     rounding = 1e-5 if dtype == np.float32 else 1e-10
-    errors = 2.0 * coded.fit - rounding * coded.norms
+    errors = 2.0 * fit - rounding * norms
     if groups is not None:
         errors = np.add.reduceat(errors, groups[:-1]) / np.diff(groups) if len(errors) else errors
-    return int(np.count_nonzero(errors > np.asarray(eps, np.float64)))
+    return np.asarray(errors > eps)
 
 
 def warn_if_out_of_reach(

@@ -92,7 +92,10 @@ def _solve_rows(
                 undecided = row if why == UNDECIDED else -1
         return row
 
-    return from_own_units(own, out.fill(run))
+    codes = out.fill(run)
+    chunk.tally().stuck[0] += np.count_nonzero(chunk.rounds < 0)
+    np.abs(chunk.rounds, out=chunk.rounds)
+    return from_own_units(own, codes)
 
 
 def _above_rounding(Q: Array, G: Array, chunk: Chunk) -> Array:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from smalto.checks import Array
 from smalto.coders.chunks import Chunk
@@ -38,7 +38,7 @@ def inverse(G: Array) -> Array | None:
         return None
     part = G[np.ix_(used, used)].astype(np.float64)
     scale = 1.0 / np.sqrt(part.diagonal())
-    values, vectors = linalg.eigh(part * np.outer(scale, scale), check_finite=False)
+    values, vectors = scipy.linalg.eigh(part * np.outer(scale, scale), check_finite=False)
     limit = _CONDITION if G.dtype == np.float64 else 1e-7
     if not values[0] > limit * values[-1]:
         return None

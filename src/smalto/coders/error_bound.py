@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +11,10 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Residuals
+from smalto.coders.certain_bounds import certain_to_error, dual_point
+from smalto.coders.chunks import Problem, Residuals
 from smalto.coders.constrained_solver import constrained_solver
-from smalto.coders.parameters import PerSignal, as_per_signal, check_length, of_rows
+from smalto.coders.parameters import PerSignal, as_per_signal, check_length, of_rows, scaled_numbers
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.lars import (
     AT_ERROR,
@@ -60,9 +61,26 @@ class ErrorBound(Coder):
         check_length("eps", self.eps, X)
         return self
 
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> ErrorBound:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(self, eps=scaled_numbers(self.eps, signals, signals))
+
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         return constrained_solver(AT_ERROR, "eps", self.eps, G, self.positive)
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        eps = float(of_rows("eps", self.eps, problem.numbers, 1)[0])
+        x, D, weights = problem.X[0], problem.D, problem.weights
+        return certain_to_error(x, D, weights, eps, bool(self.positive))[None]
+
+    def lower_bound(self, problem: Problem, codes: Array) -> float:
+        """Return the value of a dual point that is corrected for the rounding of the code."""
+        eps = float(of_rows("eps", self.eps, problem.numbers, 1)[0])
+        x, D, weights = problem.X[0], problem.D, problem.weights
+        left, top = dual_point(x, D, weights, bool(self.positive), codes[0])
+        return float((x @ left - np.sqrt(eps * (left @ left))) / top) if top > 0 else -np.inf
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``‖α‖₁`` of each row of codes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -13,11 +13,12 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.certain_lasso import Norms, certain_code, least_error
+from smalto.coders.chunks import Chunk, Problem, Residuals, residuals
 from smalto.coders.codes import Codes
-from smalto.coders.kernel_output import GrowingCodes, warn_if_stuck
-from smalto.coders.parameters import as_weights, check_count, check_finite_number
-from smalto.kernels.coding.arguments import SparseRows, Tally
+from smalto.coders.kernel_output import GrowingCodes
+from smalto.coders.parameters import as_weights, check_count, check_finite_number, scaled_number
+from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.grouped_lasso import grouped_lasso_rows
 from smalto.kernels.coding.grouped_norms import (
@@ -98,6 +99,32 @@ class Nested:
         elastic_net_of_rows(codes.indptr, codes.data, self.l1, self.ridge, rest)
         return np.asarray(self.lam * norms + rest)
 
+    def certain(self, problem: Problem) -> Array:
+        """Return the float64 code of one signal, found slowly however similar the atoms are."""
+        x, D, forest = problem.X[0], problem.D, self.forest.groups
+        owner, members = [], []
+        for atom, group in enumerate(forest.innermost.tolist()):
+            while group >= 0:
+                owner.append(group)
+                members.append(atom)
+                group = int(forest.parent[group])
+        lams = self.lam * forest.weight
+        parts = [(lams, np.array(members, np.int64), np.array(owner, np.int64))]
+        if self.l1:
+            parts.append((np.full(len(D), self.l1), np.arange(len(D)), np.arange(len(D))))
+        shift = len(lams) * np.arange(len(parts))
+        norms = Norms(
+            np.concatenate([part[0] for part in parts]),
+            np.concatenate([part[1] for part in parts]),
+            np.concatenate([part[2] + by for part, by in zip(parts, shift, strict=True)]),
+            self.positive,
+        )
+
+        def gap(code: Array) -> float:
+            return float(self.gap(residuals(problem.X, D, sparse.csr_array(code[None])))[0])
+
+        return certain_code(x, D, norms.above_zero(), self.ridge, gap)
+
     def gap(self, left: Residuals) -> Array:
         """Return the duality gap of each row; its scaled residual is the dual point.
 
@@ -126,6 +153,8 @@ class GroupedCoder(Coder):
     """Base class of coders over nested groups of atoms."""
 
     lam: float
+    l1: float
+    ridge: float
 
     takes: ClassVar[frozenset[str]] = frozenset({"mask", "start"})
 
@@ -139,6 +168,15 @@ class GroupedCoder(Coder):
         self._nested.check(len(D))
         return self
 
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Self:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(  # type: ignore[type-var]
+            self,
+            lam=scaled_number(self.lam, signals, atoms),
+            l1=scaled_number(self.l1, signals, atoms),
+            ridge=scaled_number(self.ridge, atoms, atoms),
+        )
+
     def describe(self) -> dict[str, float | None]:
         """Return ``lam``."""
         return {"lam": self.lam}
@@ -146,6 +184,16 @@ class GroupedCoder(Coder):
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         return self._nested.solver(G)
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        return self._nested.certain(problem)[None]
+
+    def lower_bound(self, problem: Problem, codes: Array) -> float:
+        """Return the objective of least squares where there is no penalty."""
+        if self.lam or self.l1 or self.ridge:
+            return -np.inf
+        return 0.5 * least_error(problem.X[0], problem.D, bool(self.positive), problem.dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` of each row of codes."""
@@ -246,13 +294,11 @@ def _solve_rows(G: Array, chunk: Chunk, forest: Forest, penalty: Penalty) -> Cod
     if chunk.start is not None:
         first = SparseRows(*chunk.start[:2], chunk.start.values.astype(dtype, copy=False))
     signals = GroupedSignals(chunk.Q, chunk.norms, first)
-    tally = Tally(chunk.rounds, np.zeros(1, np.int64))
+    tally = chunk.tally()
     out = GrowingCodes(n, dtype, min(128, k), k, min(64, k))
 
     def run(row: int, room: int) -> int:
         search = make_grouped_search(forest, width, room, dtype)
         return int(grouped_lasso_rows(G, signals, row, forest, penalty, search, out.rows, tally))
 
-    codes = out.fill(run)
-    warn_if_stuck(tally, f"{n} signals", "Use a small ridge, float64 or a larger lam")
-    return codes
+    return out.fill(run)

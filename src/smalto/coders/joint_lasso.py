@@ -10,13 +10,14 @@ from scipy import sparse
 
 from smalto.checks import Array
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk, Residuals, all_if_none
+from smalto.coders.certain_joint import certain_joint
+from smalto.coders.chunks import Chunk, Problem, Residuals, all_if_none
 from smalto.coders.codes import Codes
 from smalto.coders.joint_omp import JointOMP
-from smalto.coders.kernel_output import GrowingCodes, warn_if_stuck
+from smalto.coders.kernel_output import GrowingCodes
 from smalto.coders.masked_gram import float32_copy
-from smalto.coders.parameters import check_finite_number
-from smalto.kernels.coding.arguments import Gram, Tally
+from smalto.coders.parameters import check_finite_number, scaled_number
+from smalto.kernels.coding.arguments import Gram
 from smalto.kernels.coding.joint_lasso import Penalty, joint_lasso_groups, make_joint_search
 from smalto.kernels.coding.joint_tables import SignalGroups, sum_of_norms
 
@@ -70,6 +71,15 @@ class JointLasso(Coder):
         """Return this problem with ``lam`` multiplied by ``factor``."""
         return replace(self, lam=float(self.lam) * factor)
 
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> JointLasso:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(self, lam=scaled_number(self.lam, signals, atoms))
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself."""
+        return self.lam == 0
+
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         if self.lam == 0:
@@ -82,6 +92,13 @@ class JointLasso(Coder):
             return _solve_groups(flat, fast, chunk, lam, by_size)
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        X, D = problem.X, problem.D
+        if self.lam == 0:
+            return np.asarray(np.linalg.lstsq(D.T, X.T)[0].T)
+        return certain_joint(X, D, float(self._lams(np.array([0, len(X)]))[0]))
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ_j ‖A_j‖₂`` of the groups, divided equally among their rows."""
@@ -136,7 +153,7 @@ def _solve_groups(exact: Array, fast: Array, chunk: Chunk, lam: float, by_size: 
     gram = Gram(exact, fast, None)
     signals = SignalGroups(chunk.Q, chunk.norms, groups)
     penalty = Penalty(lam, by_size, _GAP[dtype.itemsize])
-    tally = Tally(chunk.rounds, np.zeros(1, np.int64))
+    tally = chunk.tally()
     room = min(128, width)
     out = GrowingCodes(n, dtype, room, width, room)
 
@@ -144,6 +161,4 @@ def _solve_groups(exact: Array, fast: Array, chunk: Chunk, lam: float, by_size: 
         search = make_joint_search(width, most, room, dtype)
         return int(joint_lasso_groups(gram, signals, group, penalty, search, out.rows, tally))
 
-    codes = out.fill(run, groups)
-    warn_if_stuck(tally, f"{len(groups) - 1} groups", "Use float64 or a larger lam")
-    return codes
+    return out.fill(run, groups)

@@ -9,10 +9,11 @@ import numpy as np
 
 from smalto.checks import Array, Rows, check_integer
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk, all_if_none, check_squares
+from smalto.coders.certain_pursuit import Pursuit
+from smalto.coders.chunks import Chunk, Problem, all_if_none, check_squares
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes
-from smalto.coders.parameters import check_finite_number, limit_nonzeros
+from smalto.coders.parameters import check_finite_number, limit_nonzeros, scaled_number
 from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
 from smalto.kernels.coding.joint_omp import (
     Dictionary,
@@ -79,6 +80,17 @@ class JointOMP(Coder):
             return self
         return replace(self, max_nonzeros=limit_nonzeros(self.max_nonzeros, D))
 
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> JointOMP:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        if self.eps is None:
+            return self
+        return replace(self, eps=scaled_number(self.eps, signals, signals))
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself."""
+        return True
+
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         most = len(G) if self.max_nonzeros is None else int(self.max_nonzeros)
@@ -94,6 +106,13 @@ class JointOMP(Coder):
             return _solve_groups(dictionary, targets, chunk)
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        X, D = problem.X, problem.D
+        most = int(min(D.shape)) if self.max_nonzeros is None else int(self.max_nonzeros)
+        eps = 0.0 if self.eps is None else float(self.eps) * len(X)
+        return Pursuit(most, eps, look_ahead=bool(self.look_ahead)).codes(X, D, problem.dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""

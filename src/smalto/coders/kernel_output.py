@@ -1,8 +1,7 @@
-"""Arrays that kernels write codes to, and the warning about signals short of the optimum."""
+"""Arrays that kernels write codes to."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.codes import Codes
-from smalto.kernels.coding.arguments import SparseRows, Tally
+from smalto.kernels.coding.arguments import SparseRows
 
 
 class GrowingCodes:
@@ -69,14 +68,3 @@ class GrowingCodes:
             self.rows = SparseRows(indptr, indices, values)
         else:
             self.room = min(2 * self.room, self.most)
-
-
-def warn_if_stuck(tally: Tally, total: str, advice: str) -> None:
-    """Warn if rounding kept signals or groups (``total``: "20 signals") from their optimum."""
-    count = int(tally.stuck[0])
-    if count:
-        message = (
-            f"{count} of {total} end near, not at, their optimum: some atoms are too similar "
-            f"for the Gram matrix. {advice}"
-        )
-        warnings.warn(message, RuntimeWarning, stacklevel=2)

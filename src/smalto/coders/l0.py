@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +10,11 @@ from scipy import sparse
 
 from smalto.checks import Array
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk
+from smalto.coders.certain_pursuit import Pursuit
+from smalto.coders.chunks import Chunk, Problem
 from smalto.coders.codes import Codes
 from smalto.coders.greedy import GreedySolver
-from smalto.coders.parameters import check_finite_number
+from smalto.coders.parameters import check_finite_number, scaled_number
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,15 @@ class L0(Coder):
         """Return ``lam``."""
         return {"lam": self.lam}
 
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> L0:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(self, lam=scaled_number(self.lam, signals, signals))
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself."""
+        return True
+
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         greedy = GreedySolver(G, bool(self.positive), True)
@@ -63,6 +73,13 @@ class L0(Coder):
             return greedy.solve(chunk, limits, np.zeros(n), 2.0 * lam)
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        pursuit = Pursuit(
+            int(min(problem.D.shape)), gain=2.0 * float(self.lam), positive=bool(self.positive)
+        )
+        return pursuit.codes(problem.X, problem.D, problem.dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam ‖α‖₀`` of each row of codes."""

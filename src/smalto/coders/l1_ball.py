@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Residuals
+from smalto.coders.certain_bounds import certain_in_ball, dual_point
+from smalto.coders.chunks import Problem, Residuals
 from smalto.coders.constrained_solver import constrained_solver
-from smalto.coders.parameters import as_per_signal, check_length, of_rows
+from smalto.coders.parameters import as_per_signal, check_length, of_rows, scaled_numbers
 from smalto.kernels.coding.lars import (
     AT_RADIUS,
 )
@@ -55,9 +56,26 @@ class L1Ball(Coder):
         check_length("radius", self.radius, X)
         return self
 
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> L1Ball:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(self, radius=scaled_numbers(self.radius, signals, 1.0 / atoms, weights))
+
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         return constrained_solver(AT_RADIUS, "radius", self.radius, G, self.positive)
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        radius = float(of_rows("radius", self.radius, problem.numbers, 1)[0])
+        x, D, weights = problem.X[0], problem.D, problem.weights
+        return certain_in_ball(x, D, weights, radius, bool(self.positive))[None]
+
+    def lower_bound(self, problem: Problem, codes: Array) -> float:
+        """Return the value of a dual point that is corrected for the rounding of the code."""
+        radius = float(of_rows("radius", self.radius, problem.numbers, 1)[0])
+        x, D, weights = problem.X[0], problem.D, problem.weights
+        left, top = dual_point(x, D, weights, bool(self.positive), codes[0])
+        return float(x @ left - 0.5 * left @ left - radius * top)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""

@@ -10,11 +10,17 @@ import numpy.typing as npt
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.base import Coder, Sizes, Solver, margin
+from smalto.coders.certain_lasso import (
+    certain_lasso,
+    dual_value,
+    least_error,
+    strongly_convex_bound,
+)
+from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.dense_nonnegative import inverse, solve_dense
-from smalto.coders.kernel_output import GrowingCodes, warn_if_stuck
+from smalto.coders.kernel_output import GrowingCodes
 from smalto.coders.lasso_paths import lam_for_nonzeros
 from smalto.coders.masked_gram import (
     float32_copy,
@@ -24,11 +30,12 @@ from smalto.coders.masked_gram import (
     start_in_own_units,
     with_weights,
 )
-from smalto.coders.parameters import as_weights, check_count, check_finite_number
-from smalto.kernels.coding.arguments import SparseRows, Tally
+from smalto.coders.parameters import as_weights, check_count, check_finite_number, scaled_number
+from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.lasso import Penalty, lasso_rows, make_search
 
+_LEAST_LAM = 1e-4  # share of the largest correlation below which float32 codes are checked
 _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
@@ -37,8 +44,8 @@ class Lasso(Coder):
     """``min_α ½‖x − αD‖² + lam Σ w_j|α_j| + ridge/2 ‖α‖²`` (Eq. 2; w = 1 by default).
 
     Solved exactly, up to rounding, by an active-set method on the Gram matrix. If lam is small and
-    atoms are so similar that this matrix is numerically singular, the solver ends near the optimum
-    and warns; a small ``ridge`` or float64 avoids this.
+    atoms are so similar that rounding spoils this, the code is computed again by a slow method that
+    does not depend on it; a warning counts the codes that are still not proven optimal.
 
     Parameters
     ----------
@@ -153,6 +160,16 @@ class Lasso(Coder):
             return replace(self, lam=other.lam)
         return self
 
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Lasso:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        lam = scaled_number(self._known_lam, signals, atoms, 1.0 / weights)
+        return replace(self, lam=lam, ridge=scaled_number(self.ridge, atoms, atoms))
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself."""
+        return self.lam == 0 and self.ridge == 0
+
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         lam = self._known_lam
@@ -181,6 +198,38 @@ class Lasso(Coder):
             return _solve_rows(flat, flat.astype(np.float32, copy=False), chunk, 0.0, 0.0, True)
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        lams, ridge = self._lams(problem), float(self.ridge)
+        return certain_lasso(problem.X[0], problem.D, lams, ridge, bool(self.positive))[None]
+
+    def lower_bound(self, problem: Problem, codes: Array) -> float:
+        """Return the value of a dual point that is corrected for the rounding of the code.
+
+        With lam = 0 it is the error of least squares; with a ridge, strong convexity bounds it.
+        """
+        x, D, positive, lams = problem.X[0], problem.D, bool(self.positive), self._lams(problem)
+        if self.ridge:
+            return strongly_convex_bound(x, D, lams, float(self.ridge), positive, codes[0])
+        if self.lam == 0:
+            return 0.5 * least_error(x, D, positive, problem.dtype)
+        return dual_value(x, D, lams, positive, codes[0])
+
+    def _lams(self, problem: Problem) -> Array:
+        own = 1.0 if self.penalty_weights is None else np.asarray(self.penalty_weights, np.float64)
+        return np.asarray(self._known_lam * problem.weights * own)
+
+    def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
+        """Return for which signals ``lam`` is too small for rounding, as kernels take it."""
+        dtype = chunk.Q.dtype
+        if not atoms.uneven and dtype == np.float64:
+            return False
+        least = 1.0 / margin(dtype) if atoms.uneven else _LEAST_LAM
+        lam = self._known_lam
+        if lam >= least * atoms.largest * np.sqrt(chunk.norms.max(initial=0.0)):
+            return False
+        return lam < least * np.abs(chunk.Q).max(axis=1, initial=0.0)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
@@ -244,7 +293,7 @@ def _solve_rows(
     start = start_in_own_units(chunk.own, chunk.start) or _NO_START
     first = SparseRows(start.indptr, start.indices, start.values.astype(Q.dtype, copy=False))
     n, width = Q.shape
-    tally = Tally(chunk.rounds, np.zeros(1, np.int64))
+    tally = chunk.tally()
     out = GrowingCodes(n, Q.dtype, min(128, width), width, min(64, width))
 
     def run(row: int, room: int) -> int:
@@ -253,5 +302,4 @@ def _solve_rows(
         return int(lasso_rows(gram, Q, row, penalty, first, search, out.rows, tally))
 
     codes = out.fill(run)
-    warn_if_stuck(tally, f"{n} signals", "Use a small ridge, float64 or a larger lam")
     return from_own_units(chunk.own, codes)

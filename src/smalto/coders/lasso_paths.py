@@ -9,8 +9,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from smalto.checks import Array, Matrix, Rows, as_dictionary, check_finite, check_number
+from smalto.checks import (
+    Array,
+    Matrix,
+    Rows,
+    as_dictionary,
+    check_finite,
+    check_number,
+    check_scale,
+)
 from smalto.coders.chunks import padded_width
+from smalto.coders.parameters import scaled_number
+from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.kernels.coding.active_set import make_active_set
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.lars import (
@@ -106,6 +116,18 @@ def lasso_path(
     D = as_dictionary(D, len(x), np.dtype(np.float64))
     ridge = check_number("ridge", ridge, low=0)
     lam_end = check_number("lam_end", lam_end, low=0)
+    x = x.astype(np.float64)
+    check_scale("x", x, x.dtype)
+    signal, atom = number_exponent(largest_entry(x)), number_exponent(largest_entry(D))
+    if signal or atom:
+        path = lasso_path(
+            np.ldexp(x, -signal),
+            np.ldexp(D, -atom),
+            ridge=scaled_number(ridge, 2.0**-atom, 2.0**-atom),
+            positive=positive,
+            lam_end=scaled_number(lam_end, 2.0**-signal, 2.0**-atom),
+        )
+        return Path(np.ldexp(path.lams, signal + atom), shifted(path.codes, signal - atom))
     G, width = _padded_gram(D, ridge)
     q = np.zeros(width)
     q[: len(D)] = D @ x.astype(np.float64)
@@ -147,6 +169,12 @@ def lam_for_nonzeros(
     if nonzeros > min(m, k):
         message = f"mean_nonzeros must be at most {min(m, k)} (k={k} atoms, m={m}), got {nonzeros}"
         raise ValueError(message)
+    signal, atom = number_exponent(largest_entry(X)), number_exponent(largest_entry(D))
+    if signal or atom:
+        X, D = shifted(X, -signal), shifted(D, -atom)
+        ridge = scaled_number(ridge, 2.0**-atom, 2.0**-atom)
+        lam = lam_for_nonzeros(X, D, nonzeros, ridge, positive, n_threads)
+        return None if lam is None else scaled_number(lam, 2.0**signal, 2.0**atom)
     rows = np.unique(np.linspace(0, X.shape[0] - 1, min(CALIBRATION_ROWS, X.shape[0])).astype(int))
     sample = X[rows].toarray() if sparse.issparse(X) else X[rows]
     G, width = _padded_gram(np.asarray(D, np.float64), ridge)

@@ -8,6 +8,7 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.base import Coder, Solver
+from smalto.coders.checked_coder import solver_of
 from smalto.coders.chunks import Chunk, OwnGram
 from smalto.coders.codes import Codes, stack
 from smalto.kernels import aligned
@@ -112,18 +113,27 @@ def whole_gram(own: OwnGram, row: int, ridge: float = 0.0) -> Array:
     return np.asarray(G)
 
 
-def one_by_one(coder: Coder, dtype: np.dtype[Any]) -> Solver:
+def one_by_one(coder: Coder, dtype: np.dtype[Any], n_atoms: int) -> Solver:
     """Return a solver for signals with a Gram matrix each, for a coder without `own_gram`."""
 
     def solve(chunk: Chunk) -> Codes:
         assert chunk.own is not None
         parts = []
         for row in range(len(chunk.Q)):
-            solver = coder.solver(np.ascontiguousarray(whole_gram(chunk.own, row), dtype))
+            G = np.ascontiguousarray(whole_gram(chunk.own, row), dtype)
+            solver = solver_of(coder, G, n_atoms)
             here = slice(row, row + 1)
             numbers = None if chunk.numbers is None else chunk.numbers[here]
             parts.append(
-                solver(Chunk(chunk.Q[here], chunk.norms[here], chunk.rounds[here], numbers))
+                solver(
+                    Chunk(
+                        chunk.Q[here],
+                        chunk.norms[here],
+                        chunk.rounds[here],
+                        numbers,
+                        stuck=chunk.stuck,
+                    )
+                )
             )
         return stack(parts)
 

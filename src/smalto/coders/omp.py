@@ -10,10 +10,18 @@ import numpy.typing as npt
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk
+from smalto.coders.certain_pursuit import Pursuit
+from smalto.coders.chunks import Chunk, Problem
 from smalto.coders.codes import Codes
 from smalto.coders.greedy import GreedySolver
-from smalto.coders.parameters import PerSignal, as_per_signal, check_length, limit_nonzeros, of_rows
+from smalto.coders.parameters import (
+    PerSignal,
+    as_per_signal,
+    check_length,
+    limit_nonzeros,
+    of_rows,
+    scaled_numbers,
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,17 @@ class OMP(Coder):
             return replace(self, max_nonzeros=np.minimum(self.max_nonzeros, most))
         return replace(self, max_nonzeros=most)
 
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> OMP:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        if self.eps is None:
+            return self
+        return replace(self, eps=scaled_numbers(self.eps, signals, signals))
+
+    @property
+    def any_atom_scale(self) -> bool:
+        """Whether each atom can be scaled by itself."""
+        return True
+
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         greedy = GreedySolver(G, bool(self.positive), bool(self.look_ahead))
@@ -92,6 +111,17 @@ class OMP(Coder):
             return greedy.solve(chunk, limits, eps, 0.0)
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        X, D, numbers, dtype = problem.X, problem.D, problem.numbers, problem.dtype
+        most, eps = int(min(D.shape)), 0.0
+        if self.max_nonzeros is not None:
+            most = min(most, int(of_rows("max_nonzeros", self.max_nonzeros, numbers, 1)[0]))
+        if self.eps is not None:
+            eps = float(of_rows("eps", self.eps, numbers, 1)[0])
+        rules = {"positive": bool(self.positive), "look_ahead": bool(self.look_ahead)}
+        return Pursuit(most, eps, **rules).codes(X, D, dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""

@@ -14,6 +14,8 @@ from smalto.checks import Array, Rows, check_integer, check_number
 # One number for all signals, or one per signal. Coders keep several numbers as a tuple.
 PerSignal: TypeAlias = float | npt.ArrayLike
 
+_SMALLEST, _LARGEST = 1e-300, 1e300  # where `scaled_number` stays
+
 
 def check_finite_number(name: str, value: Any, *, low: float = 0.0, strict: bool = False) -> float:
     """Return a number as a float; raise unless it is finite and >= low (> low if strict)."""
@@ -110,3 +112,24 @@ def check_count(name: str, values: tuple[float, ...], expected: int, of: str = "
     if len(values) != expected:
         message = f"{name} has {len(values)} numbers, expected {expected}, one per {of}"
         raise ValueError(message)
+
+
+def scaled_number(value: float, *factors: float) -> float:
+    """Return ``value`` times the factors; neither zero nor infinite if ``value`` is neither."""
+    if value == 0.0:
+        return 0.0
+    exponent = np.log2(value) + sum(np.log2(factor) for factor in factors)
+    if not np.log2(_SMALLEST) < exponent < np.log2(_LARGEST):
+        return _SMALLEST if exponent < 0 else _LARGEST
+    mantissa, power = np.frexp(value)
+    for factor in factors:
+        more, by = np.frexp(factor)
+        mantissa, power = mantissa * more, power + by
+    return float(np.ldexp(mantissa, power))
+
+
+def scaled_numbers(values: Any, *factors: float) -> Any:
+    """Return one number, or a tuple with one per signal, scaled by `scaled_number`."""
+    if isinstance(values, tuple):
+        return tuple(scaled_number(value, *factors) for value in values)
+    return scaled_number(values, *factors)

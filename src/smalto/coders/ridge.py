@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+import scipy
+from scipy import sparse
 
 from smalto.checks import Array
-from smalto.coders.base import Coder, Solver
-from smalto.coders.chunks import Chunk, Residuals
+from smalto.coders.base import PROMISED_GAP, Coder, Sizes, Solver
+from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
-from smalto.coders.parameters import check_finite_number
+from smalto.coders.parameters import check_finite_number, scaled_number
 from smalto.kernels.coding.fit import elastic_net_of_rows
 
 
@@ -46,6 +47,10 @@ class Ridge(Coder):
         """Return ``lam``."""
         return {"lam": self.lam}
 
+    def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Ridge:
+        """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
+        return replace(self, lam=scaled_number(self.lam, atoms, atoms))
+
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         used = np.flatnonzero(np.diagonal(G) > 0).astype(np.int32)  # no padding, no zero atoms
@@ -58,7 +63,7 @@ class Ridge(Coder):
             chunk.rounds[:] = 1
             codes = np.zeros((n, count))
             if codes.size:
-                codes = linalg.cho_solve(factor, Q[:, used].T.astype(np.float64)).T
+                codes = scipy.linalg.cho_solve(factor, Q[:, used].T.astype(np.float64)).T
             return Codes(
                 count * np.arange(n + 1, dtype=np.int64),
                 np.tile(used, n),
@@ -66,6 +71,20 @@ class Ridge(Coder):
             )
 
         return solve
+
+    def certain(self, problem: Problem) -> Array:
+        """Return float64 codes, found slowly however similar the atoms are."""
+        U, sizes, V = np.linalg.svd(problem.D, full_matrices=False)
+        return np.asarray((problem.X @ V.T) * (sizes / (sizes**2 + float(self.lam))) @ U.T)
+
+    def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
+        """Return whether ``lam`` is so small that the rounding of the Gram matrix counts.
+
+        The gap is at most ``(rounding/lam)² ‖x‖²/8``.
+        """
+        dtype = chunk.Q.dtype
+        rounding = float(np.finfo(dtype).eps) * float(atoms.norms @ atoms.norms)
+        return rounding > np.sqrt(PROMISED_GAP[dtype.itemsize]) * float(self.lam)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam/2 ‖α‖²`` of each row of codes."""
@@ -88,7 +107,7 @@ def _factor(shifted: Array, lam: float) -> Any:
     more = max(lam, 1e-15 * float(shifted[diagonal].max()))
     while True:
         try:
-            return linalg.cho_factor(shifted, lower=True, check_finite=False)
-        except linalg.LinAlgError:
+            return scipy.linalg.cho_factor(shifted, lower=True, check_finite=False)
+        except scipy.linalg.LinAlgError:
             shifted[diagonal] += more
             more *= 10.0

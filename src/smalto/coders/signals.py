@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Rows, as_rows, check_finite
+from smalto.checks import Array, Rows, as_rows, check_finite, check_scale, float_dtype
 from smalto.coders.base import Coder
 
 Missing = Literal["nan"] | None
@@ -39,6 +39,18 @@ class Signals:
         missing = None if self.missing is None else self.missing[rows]
         return Signals(self.X[rows], missing, weights, groups)
 
+    def take(self, rows: Array) -> Signals:
+        """Return the signals of these rows (increasing); whole groups if there are groups."""
+        groups, weights = self.groups, self.penalty_weights
+        if groups is not None:
+            chosen = np.zeros(len(self) + 1, np.int64)
+            chosen[rows + 1] = 1
+            groups = np.unique(np.cumsum(chosen)[groups])
+        if weights is not None and len(weights) > 1:
+            weights = weights[rows]
+        missing = None if self.missing is None else self.missing[rows]
+        return Signals(self.X[rows], missing, weights, groups)
+
 
 def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> Signals:
     """Return checked signals; raise if X has NaN or infinity outside the missing entries.
@@ -57,9 +69,11 @@ def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> 
         holes = nan if holes is None else holes | nan
     if holes is None or not holes.any():
         check_finite(name, X)
+        check_scale(name, X, float_dtype(X.dtype))
         return Signals(X)
     X = np.where(holes, X.dtype.type(0), X)
     check_finite(name, X)
+    check_scale(name, X, float_dtype(X.dtype))
     return Signals(X, holes)
 
 

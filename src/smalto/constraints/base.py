@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
 from smalto.checks import Array, check_role
-from smalto.constraints.density import DensitySearch
 
 INSIDE = 1.0 + 1e-3  # the largest gauge at which a projected atom counts as inside its set
 
@@ -22,6 +23,9 @@ class Constraint(ABC):
 
     positive: bool | None = None
     """Whether atoms are non-negative; None if unknown."""
+
+    density: float | None = None
+    """The share of nonzero entries wanted in the dictionary; None if none is wanted."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Raise TypeError if the class inherits from a concrete constraint.
@@ -63,7 +67,7 @@ class Constraint(ABC):
             if not diagonal > smallest:
                 continue
             atom = R[row] / diagonal + D[j]
-            project_checked(self, atom)
+            project_checked(self, atom, j)
             difference = atom - D[j]
             D[j] = atom
             square = float(np.vdot(difference, difference))
@@ -93,9 +97,19 @@ class Constraint(ABC):
         """Return this constraint for the first step, with a first gamma if a density is wanted."""
         return self
 
-    def adapted(self, D: Array, search: DensitySearch) -> tuple[Self, DensitySearch]:
-        """Return this constraint, adjusted toward the wanted density, and the updated search."""
-        return self, search
+    def adapted(self, update: Callable[[Self], Array], reach: float = math.inf) -> Self:
+        """Return this constraint, adjusted such that ``update(constraint)`` has a wanted density.
+
+        ``update`` returns the dictionary that a constraint leads to. It is called with one
+        constraint after another, and last with the one that is returned. ``reach`` limits the
+        change of the logarithm of gamma.
+        """
+        update(self)
+        return self
+
+    def loosened(self, factor: float) -> Self:
+        """Return a larger set, if this one adapts: with its gamma divided by ``factor``."""
+        return self
 
     def matching(self, other: Any) -> Self:
         """Return this constraint with undecided parameters taken from ``other``, for comparison."""
@@ -108,11 +122,24 @@ def check_constraint(constraint: Any) -> Constraint:
     return constraint  # type: ignore[no-any-return]
 
 
-def project_checked(constraint: Constraint, atom: Array) -> None:
+def projected(D: Array, constraint: Constraint) -> Array:
+    """Return the projections of the rows of D; of a part of them if they are many."""
+    some = D[:: max(1, len(D) // 64)].copy()
+    for atom in some:
+        project_checked(constraint, atom)
+    return some
+
+
+def project_checked(constraint: Constraint, atom: Array, number: int | None = None) -> None:
     """Project in place; raise if the constraint, perhaps a user's own, did not do so correctly."""
-    shape = atom.shape
-    answer: Any = constraint.project(atom)
-    name = type(constraint).__name__
+    shape, name = atom.shape, type(constraint).__name__
+    which = "an atom" if number is None else f"atom {number}"
+    try:
+        answer: Any = constraint.project(atom)
+        gauge = float(constraint.gauge(atom))
+    except Exception as error:
+        error.add_note(f"It came from the constraint {name}, for {which}.")
+        raise
     if atom.shape != shape:
         message = f"{name}.project must keep the shape {shape}, but changed it to {atom.shape}"
         raise ValueError(message)
@@ -122,10 +149,12 @@ def project_checked(constraint: Constraint, atom: Array) -> None:
             f"but returned a {type(answer).__name__}"
         )
         raise TypeError(message)
-    gauge = float(constraint.gauge(atom))
+    if not np.isfinite(atom).all():
+        message = f"{name}.project wrote NaN or infinity into {which}"
+        raise ValueError(message)
     if not gauge <= INSIDE:
         message = (
-            f"{name}.project left an atom outside the set: its gauge is {gauge:.4g}, "
+            f"{name}.project left {which} outside the set: its gauge is {gauge:.4g}, "
             f"expected at most 1"
         )
         raise ValueError(message)

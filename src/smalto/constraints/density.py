@@ -2,43 +2,83 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
 
 import numpy as np
 
 from smalto.checks import Array, check_number
 
+CLOSE = 0.05  # relative difference from the wanted density at which a search ends
+MISSED = 0.1  # relative difference of which users are warned
+_FEW_ENTRIES = 2  # of a dictionary so small that its density cannot be exact
+_STEPS = [0.25 * (2**i - 1) for i in range(1, 8)]  # of log(gamma), to enclose what is looked for
+_BISECTIONS = 25
 
-@dataclass(frozen=True)
-class DensitySearch:
-    """The state of the search for the gamma that gives a wanted density.
 
-    Parameters
-    ----------
-    pace : float
-        The largest change of log gamma in one move.
-    side : int
-        Whether the last dictionary was too dense (1) or too sparse (−1); 0 before the first move.
+def find_gamma(
+    gamma: float, wanted: float, density_at: Callable[[float], float], reach: float = math.inf
+) -> float:
+    """Return the gamma at which the density is the wanted one, or as close as it comes.
+
+    ``density_at`` is called with one gamma after another, from the given one on, and last with
+    the one that is returned. Their logarithms differ by at most ``reach``. The density is
+    expected to fall with gamma, but may do so slowly or in jumps: the search ends at a jump across
+    the wanted density, and where longer and longer steps no longer change it.
     """
+    errors: dict[float, float] = {}  # log(density / wanted), by gamma
 
-    pace: float = 0.5
-    side: int = 0
+    def error(gamma: float) -> float:
+        errors[gamma] = math.log(max(density_at(gamma), 1e-12) / wanted)
+        return errors[gamma]
 
-    def move(self, gamma: float, wanted: float, D: Array) -> tuple[float, DensitySearch]:
-        """Return the next gamma, larger if D is too dense, and the updated search.
+    last = gamma
+    if abs(error(gamma)) > CLOSE:
+        last = _search(gamma, errors, error, reach)
+    best = min(errors, key=lambda value: (abs(errors[value]), abs(math.log(value / gamma))))
+    if best != last:
+        density_at(best)
+    return best
 
-        The pace is halved whenever the density has crossed the wanted one, and grows otherwise:
-        the density may change slowly or abruptly with gamma.
-        """
-        error = float(np.log(max(density(D), 1e-6) / wanted))
-        side = int(np.sign(error))
-        pace = 0.5 * self.pace if side * self.side < 0 else min(1.2 * self.pace, 1.0)
-        return float(gamma * np.exp(side * min(pace, abs(error)))), DensitySearch(pace, side)
+
+def _search(
+    gamma: float, errors: dict[float, float], error: Callable[[float], float], reach: float
+) -> float:
+    """Enclose the wanted gamma by longer and longer steps, then bisect; return the last tried."""
+    side, near, first = math.copysign(1.0, errors[gamma]), gamma, gamma
+    for step in [step for step in _STEPS if step < reach] + [reach] * (reach < _STEPS[-1]):
+        gamma = first * math.exp(side * step)
+        if abs(error(gamma)) <= CLOSE:
+            return gamma
+        if errors[gamma] * side < 0:
+            break
+        near = gamma
+    else:
+        return gamma
+    far = gamma
+    for _ in range(_BISECTIONS):
+        gamma = math.sqrt(near * far)
+        if abs(error(gamma)) <= CLOSE or abs(math.log(far / near)) < 1e-6:
+            break
+        if errors[gamma] * side < 0:
+            far = gamma
+        else:
+            near = gamma
+    return gamma
 
 
 def density(D: Array) -> float:
     """Return the share of nonzero entries of D."""
     return float(np.count_nonzero(D)) / D.size
+
+
+def missed(D: Array, wanted: float | None) -> str | None:
+    """Return what to tell a user if D does not have the wanted density, or None if it has."""
+    if wanted is None:
+        return None
+    if abs(density(D) - wanted) * D.size <= max(MISSED * wanted * D.size, _FEW_ENTRIES):
+        return None
+    return f"density={wanted:g} was not reached: the density of the atoms is {density(D):.3g}"
 
 
 def check_sparsity(name: str, gamma: float | None, wanted: float | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -9,7 +11,13 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.constraints.base import Constraint
-from smalto.constraints.density import DensitySearch, check_sparsity, decided, first_gamma
+from smalto.constraints.density import (
+    check_sparsity,
+    decided,
+    density,
+    find_gamma,
+    first_gamma,
+)
 from smalto.kernels.learning import block_sweep
 from smalto.kernels.projecting import elastic_net_ball
 
@@ -76,12 +84,22 @@ class ElasticNetBall(Constraint):
         """Whether gamma is adjusted during learning, to reach a wanted density."""
         return self.density is not None
 
-    def adapted(self, D: Array, search: DensitySearch) -> tuple[Self, DensitySearch]:
-        """Return the set, its gamma adjusted toward the wanted density, and the updated search."""
+    def adapted(self, update: Callable[[Self], Array], reach: float = math.inf) -> Self:
+        """Return this set with the gamma for which ``update(set)`` has the wanted density."""
         if self.density is None:
-            return self, search
-        gamma, search = search.move(decided(self.gamma), self.density, D)
-        return replace(self, gamma=gamma), search
+            return self
+        had = decided(self.gamma)
+        found = {had: self}
+
+        def density_at(gamma: float) -> float:
+            tried = found.setdefault(gamma, replace(self, gamma=gamma))
+            return density(update(tried))
+
+        return found[find_gamma(had, self.density, density_at, reach)]
+
+    def loosened(self, factor: float) -> Self:
+        """Return this set with gamma divided by ``factor``."""
+        return replace(self, gamma=decided(self.gamma) / factor)
 
     def matching(self, other: Any) -> Self:
         """Return this set with an undecided gamma taken from ``other``, for comparison."""

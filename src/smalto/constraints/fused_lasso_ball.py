@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -9,7 +11,13 @@ import numpy as np
 
 from smalto.checks import Array, check_number
 from smalto.constraints.base import Constraint
-from smalto.constraints.density import DensitySearch, check_sparsity, decided, first_gamma
+from smalto.constraints.density import (
+    check_sparsity,
+    decided,
+    density,
+    find_gamma,
+    first_gamma,
+)
 from smalto.kernels.learning import block_sweep
 from smalto.kernels.projecting import fused_lasso_ball
 
@@ -71,12 +79,22 @@ class FusedLassoBall(Constraint):
         """Whether gamma1 is adjusted during learning, to reach a wanted density."""
         return self.density is not None
 
-    def adapted(self, D: Array, search: DensitySearch) -> tuple[Self, DensitySearch]:
-        """Return the set, its gamma1 adjusted toward the wanted density, and the updated search."""
+    def adapted(self, update: Callable[[Self], Array], reach: float = math.inf) -> Self:
+        """Return this set with the gamma1 for which ``update(set)`` has the wanted density."""
         if self.density is None:
-            return self, search
-        gamma1, search = search.move(decided(self.gamma1), self.density, D)
-        return replace(self, gamma1=gamma1), search
+            return self
+        had = decided(self.gamma1)
+        found = {had: self}
+
+        def density_at(gamma1: float) -> float:
+            tried = found.setdefault(gamma1, replace(self, gamma1=gamma1))
+            return density(update(tried))
+
+        return found[find_gamma(had, self.density, density_at, reach)]
+
+    def loosened(self, factor: float) -> Self:
+        """Return this set with gamma1 divided by ``factor``."""
+        return replace(self, gamma1=decided(self.gamma1) / factor)
 
     def matching(self, other: Any) -> Self:
         """Return this set with an undecided gamma1 taken from ``other``, for comparison."""

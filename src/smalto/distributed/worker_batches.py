@@ -16,7 +16,8 @@ import numpy as np
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder
 from smalto.coders.codes import Codes
-from smalto.coders.coding import ROWS_AT_ONCE, Prepared, prepare, warn_of_zeros
+from smalto.coders.coding import ROWS_AT_ONCE, warn_of_zeros
+from smalto.coders.preparing import Prepared, prepare
 from smalto.coders.signals import Signals
 from smalto.distributed.blocks import ClusterSource, gather
 from smalto.kernels.compiling import count_as_compiling, seconds_of_compiling

@@ -17,6 +17,7 @@ from smalto.checks import (
     Rows,
     as_floats,
     as_rows,
+    as_table,
     check_integer,
     check_kind,
     float_dtype,
@@ -34,9 +35,10 @@ from smalto.learning.batches.convert import as_batches
 from smalto.learning.batches.dataset import DatasetBatches
 from smalto.learning.callbacks.base import CallbackLike, Callbacks
 from smalto.learning.clock import on_the_clock
+from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.initial_state import initial_state
 from smalto.learning.learners.base import Learner
-from smalto.learning.learners.online import Online
+from smalto.learning.learners.online import Online, go_online
 from smalto.learning.memory.state import State
 from smalto.learning.options import Continuation, Replacement
 from smalto.learning.run import Run
@@ -119,7 +121,7 @@ class Factorization(
             One signal per row.
         """
         check_is_fitted(self, "components_")
-        codes = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        codes = check_array(as_table("X", X), accept_sparse="csr", dtype=[np.float64, np.float32])
         if codes.shape[1] != len(self.components_):
             message = (
                 f"X must have one column for each of the {len(self.components_)} atoms, "
@@ -171,7 +173,7 @@ class Factorization(
                 source,
                 self.n_components,
                 *problem,
-                init=self._first_atoms(source),
+                init=self._first_atoms(source, mask),
                 max_epochs=self._max_epochs(),
                 max_steps=self.max_steps,
                 max_seconds=self.max_seconds,
@@ -202,35 +204,34 @@ class Factorization(
         if is_dask(X) or lies_elsewhere(X):
             message = f"partial_fit takes one batch in memory, got {X!r:.60}: use fit"
             raise TypeError(message)
-        with Run(threads, self.callbacks, ends=False) as run:
-            with all_or_nothing(self):
-                X = self._rows(X, reset=first)
-                self._check_values(X, mask)
-                X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
-                # A copy, so that the model stays as it is if the step fails.
-                state = None if first else self.state_.copy()
-                rows = self._batch(X, state)
-                problem = self._problem()
-                about = (mask, self.missing, sample_weight, groups)
-                batches = as_batches(
-                    rows, *about, Lasso() if problem.coder is None else problem.coder
+        with Run(threads, self.callbacks, ends=False) as run, all_or_nothing(self):
+            X = self._rows(X, reset=first)
+            self._check_values(X, mask)
+            X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
+            # A copy, so that the model stays as it is if the step fails.
+            state = None if first else self.state_.copy()
+            if state is not None and self.learner is None and state.learner.whole_data:
+                go_online(state)
+            rows = self._batch(X, state)
+            problem = self._problem()
+            about = (mask, self.missing, sample_weight, groups)
+            batches = as_batches(rows, *about, Lasso() if problem.coder is None else problem.coder)
+            assert isinstance(batches, DatasetBatches)
+            if state is None:
+                settings = self._run_settings()
+                init = self._first_atoms(rows, mask)
+                state = initial_state(
+                    batches,
+                    self.n_components,
+                    settings,
+                    init,
+                    self.random_state,
+                    threads,
+                    stream=True,
                 )
-                assert isinstance(batches, DatasetBatches)
-                if state is None:
-                    settings = self._run_settings()
-                    init = self._first_atoms(rows)
-                    state = initial_state(
-                        batches,
-                        self.n_components,
-                        settings,
-                        init,
-                        self.random_state,
-                        threads,
-                        stream=True,
-                    )
-                with on_the_clock(state):
-                    record = step(state, batches.whole(state.place), threads)
-                self._set_result(state, X)
+            with on_the_clock(state):
+                record = step(state, batches.whole(state.place), threads)
+            self._set_result(state, X)
             run.after_step(state, record)
         if run.interrupted():
             raise KeyboardInterrupt
@@ -293,6 +294,7 @@ class Factorization(
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             validate_data(self, X.data, reset=reset, skip_check_array=True)
             return X
+        X = as_table("X", X)
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )
@@ -334,7 +336,7 @@ class Factorization(
         """Return the source that `fit` learns from."""
         return X
 
-    def _first_atoms(self, data: Any) -> Any:
+    def _first_atoms(self, data: Any, mask: Any = None) -> Any:
         """Return the first dictionary; None to take samples."""
         return self.init
 
@@ -348,7 +350,7 @@ class Factorization(
 
     def _set_result(self, state: State, X: Rows) -> None:
         """Set the fitted attributes after learning from the rows X."""
-        self.components_ = state.feasible_D()
+        self.components_ = feasible(state, resolve_threads(self.n_threads)).D
         self.coder_ = state.coder.fixed()
         self.state_ = state
         self.history_ = state.history

@@ -11,6 +11,7 @@ from scipy import sparse
 from smalto.checks import Array, Rows
 from smalto.coders.coding import ROWS_AT_ONCE
 from smalto.sources import RowOrder, Source, Stream, as_source
+from smalto.sources.base import read_rows
 
 
 class CenteredSource(Source):
@@ -23,7 +24,7 @@ class CenteredSource(Source):
 
     def rows(self, numbers: Array) -> Rows:
         """Return the rows with these numbers, centered."""
-        return centered(self.source.rows(numbers), self.mean, self.dtype)
+        return centered(read_rows(self.source, numbers), self.mean, self.dtype)
 
     def order(self, seed: int) -> RowOrder:
         """Return the order of the underlying source."""
@@ -49,7 +50,8 @@ def rows_of(X: Any) -> Source:
 def row_blocks(source: Source) -> Iterator[Rows]:
     """Yield all rows in order, in blocks that fit into memory."""
     for first in range(0, source.n_rows, ROWS_AT_ONCE):
-        yield source.rows(np.arange(first, min(first + ROWS_AT_ONCE, source.n_rows)))
+        numbers = np.arange(first, min(first + ROWS_AT_ONCE, source.n_rows))
+        yield read_rows(source, numbers)
 
 
 def column_means(X: Any) -> Array:

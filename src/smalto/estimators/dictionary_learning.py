@@ -32,11 +32,12 @@ class DictionaryLearning(Factorization):
         from the data given to `fit`, or from the first batches given to `partial_fit`.
     constraint : constraint, default ``L2Ball()``
         The convex set that contains each atom.
-    learner : learner, default ``Online()``
-        The learning algorithm.
-    max_epochs : int or None, default 1
-        Maximum number of passes of `fit` over the data. With None only ``max_steps`` and
-        ``max_seconds`` limit `fit`; if these are None too, it makes one pass.
+    learner : learner, optional
+        The learning algorithm: by default ``Online()``, or ``Batch()`` in `fit` for at most 4096
+        samples in memory if no limit is given either. `partial_fit` goes on with ``Online()``.
+    max_epochs : int, optional
+        Maximum number of passes of `fit` over the data. If neither this nor ``max_steps`` or
+        ``max_seconds`` is given, it is 1, or 50 if the learner is ``Batch()`` by default.
     max_steps : int, optional
         Maximum number of updates in `fit`.
     max_seconds : float, optional
@@ -113,7 +114,7 @@ class DictionaryLearning(Factorization):
         coder: Coder | None = None,
         constraint: Constraint | None = None,
         learner: Learner | None = None,
-        max_epochs: int | None = 1,
+        max_epochs: int | None = None,
         max_steps: int | None = None,
         max_seconds: float | None = None,
         init: Any = None,
@@ -158,8 +159,7 @@ class DictionaryLearning(Factorization):
         Parameters
         ----------
         X : array, memory map, CSR array, data frame, file or stream
-            Training samples, one per row: anything that `smalto.learn` takes. There must be at
-            least as many as atoms, unless ``init`` is given. float32 is computed in float32,
+            Training samples, one per row: anything that `smalto.learn` takes. float32 is computed in float32,
             everything else in float64. Only the rows that an update draws are copied. A Dask
             array is learned from on its cluster.
         y : ignored

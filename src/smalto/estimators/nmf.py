@@ -10,23 +10,32 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
 from smalto.checks import Rows, check_finite, check_number
 from smalto.coders.base import Coder
-from smalto.coders.coding import ROWS_AT_ONCE, code_rows, prepare
+from smalto.coders.coding import ROWS_AT_ONCE, code_rows
 from smalto.coders.lasso import Lasso
-from smalto.coders.signals import Missing, as_mask, as_signals, blocks, in_groups
+from smalto.coders.preparing import prepare
+from smalto.coders.signals import Missing, as_signals, blocks, in_groups
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball
+from smalto.constraints.density import missed
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.base import Factorization, Problem, takes_a_stream
+from smalto.estimators.incomplete import (
+    check_nonnegative,
+    default_ridge,
+    filled_samples,
+    is_complete,
+    missing_entries,
+)
 from smalto.estimators.nndsvd import nndsvd
 from smalto.learning.alternating.descent import alternate, stages
 from smalto.learning.alternating.variables import is_free
 from smalto.learning.batches.convert import as_batches
 from smalto.learning.callbacks.base import CallbackLike
+from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.initial_state import as_seed, initial_state
 from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online
@@ -57,9 +66,13 @@ class NMF(Factorization):
     n_components : int
         Number k of atoms.
     lam : float, default 0
-        Weight of the ℓ1 norm of the codes. The paper uses 1/√m for samples of norm 1.
+        Weight of the ℓ1 norm of the codes. The paper uses 1/√m for samples of norm 1. If it is 0
+        and entries are missing, codes get a small squared penalty instead, ``r/2 ‖α‖²`` with
+        r = 0.1 p (1 − p)² for a share p of known entries: without it, samples with few known
+        entries would have arbitrary codes.
     init : {"samples", "random", "nndsvd", "nndsvda"} or array (k, m), default "samples"
-        The first atoms: distinct random samples, random numbers, or the non-negative parts of
+        The first atoms: distinct random samples (whose missing entries are filled with the means
+        of their features), random numbers, or the non-negative parts of
         singular vectors. "nndsvd" keeps their zeros; "nndsvda" replaces zeros by the mean of X.
     coder : coder, optional
         A non-negative coder, instead of ``Lasso(lam, positive=True)``.
@@ -196,7 +209,8 @@ class NMF(Factorization):
             mask = None
         if sample_weight is not None and _all_equal(sample_weight, _num_samples(X)):
             sample_weight = None
-        missing = self.missing if self.missing is None or not _complete(X) else None
+        missing = self.missing if self.missing is None or not is_complete(X) else None
+        self._ridge = default_ridge(missing_entries(X, mask, missing))
         about = (sample_weight, mask, groups, missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
         if plain and isinstance(coder, Lasso) and coder.penalty_weights is None:
@@ -216,7 +230,7 @@ class NMF(Factorization):
             squares = self._squared_error(X, mask, groups)
         self.reconstruction_err_ = math.sqrt(squares)
         reorder(self.state_, by_energy(self.state_))
-        self.components_ = self.state_.feasible_D()
+        self.components_ = feasible(self.state_, resolve_threads(self.n_threads)).D
         return self
 
     @available_if(takes_a_stream)  # type: ignore[untyped-decorator]
@@ -230,6 +244,8 @@ class NMF(Factorization):
         groups: Any = None,
     ) -> Self:
         """Update the atoms once, with all of X as one batch, as in `DictionaryLearning`."""
+        if not hasattr(self, "state_"):
+            self._ridge = default_ridge(missing_entries(X, mask, self.missing))
         return self._partial_fit(X, sample_weight=sample_weight, mask=mask, groups=groups)
 
     def transform(self, X: Any, *, mask: Any = None, groups: Any = None) -> Any:
@@ -273,6 +289,8 @@ class NMF(Factorization):
             run.finish(state)
         self.stopped_ = stopped
         self._set_result(state, X)
+        if (shortfall := missed(self.components_, state.constraint.density)) is not None:
+            warnings.warn(shortfall, UserWarning, stacklevel=3)
         return self._squared_error(X, None, None) if squares is None else squares
 
     def _sketches_help(self, X: Rows, problem: Problem) -> bool:
@@ -307,7 +325,10 @@ class NMF(Factorization):
 
     def _problem(self) -> Problem:
         lam = check_number("lam", self.lam, low=0)
-        coder = Lasso(lam, positive=True) if self.coder is None else self.coder
+        coder = self.coder
+        if coder is None:
+            ridge = 0.0 if lam > 0 else vars(self).get("_ridge", 0.0)
+            coder = Lasso(lam, ridge=ridge, positive=True)
         constraint = L2Ball(positive=True) if self.constraint is None else self.constraint
         if self.coder is not None and lam > 0:
             message = f"lam={lam:g} and coder exclude each other: pass lam to the coder"
@@ -347,19 +368,22 @@ class NMF(Factorization):
             raise ValueError(message)
 
     def _check_values(self, X: Rows, mask: Any) -> None:
-        _check_nonnegative(X, mask)
+        check_nonnegative(X, mask)
 
     def _max_epochs(self) -> int | None:
         no_limit = self.max_epochs is None and self.max_seconds is None
         return LEARNER_EPOCHS if no_limit else self.max_epochs
 
-    def _first_atoms(self, X: Rows) -> Any:
+    def _first_atoms(self, X: Rows, mask: Any = None) -> Any:
         if not isinstance(self.init, str):
             if self.init is not None:
-                _check_nonnegative(np.asarray(self.init), None, "init")
+                check_nonnegative(np.asarray(self.init), None, "init")
             return self.init
         if self.init == "samples":
-            return None
+            holes = missing_entries(X, mask, self.missing)
+            if holes is None or len(holes) < self.n_components:
+                return None
+            return filled_samples(X, holes, self.n_components, as_seed(self.random_state))
         check_finite("X", X)
         rng = np.random.RandomState(as_seed(self.random_state) % (1 << 32))
         if self.init == "random":
@@ -367,35 +391,8 @@ class NMF(Factorization):
         return nndsvd(X, self.n_components, rng, fill=self.init == "nndsvda")
 
 
-def _complete(X: Any) -> bool:
-    """Return whether X is a dense table of numbers without NaN."""
-    if sparse.issparse(X):
-        return False
-    table = np.asarray(X)
-    if table.dtype.kind in "iub":
-        return True
-    return table.dtype.kind == "f" and table.size > 0 and not np.isnan(np.min(table))
-
-
 def _all_equal(weights: Any, n: int) -> bool:
     """Return whether there are n weights, positive and all equal: the same as none."""
     values = np.asarray(weights)
     fits = n > 0 and values.shape == (n,)
     return bool(fits and values[0] > 0 and (values == values[0]).all())
-
-
-def _check_nonnegative(X: Rows, mask: Any, name: str | None = None) -> None:
-    """Raise ValueError if known entries are negative, with their number and the smallest."""
-    data = X.data if sparse.issparse(X) else X
-    known: Any = True
-    if isinstance(X, np.ma.MaskedArray):
-        data, known = X.data, ~np.ma.getmaskarray(X)
-    if mask is not None:
-        known = known & ~as_mask(mask, X)
-    smallest = np.fmin.reduce(data, axis=None, initial=0.0, where=known)  # ignores NaN
-    if not smallest < 0:
-        return
-    count = int(np.count_nonzero((data < 0) & known))
-    where = f"{name} of NMF" if name else "data passed to NMF"
-    message = f"Negative values in {where}: {count} of them, the smallest is {smallest:g}"
-    raise ValueError(message)

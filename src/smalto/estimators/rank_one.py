@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.base import Coder
+from smalto.coders.checked_coder import solver_of
 from smalto.coders.chunks import PADDING, Chunk
-from smalto.constraints.base import Constraint, project_checked
-from smalto.constraints.density import DensitySearch
+from smalto.constraints.base import Constraint, project_checked, projected
 from smalto.learning.batches.base import is_power_of_two
 
 _SETTLE = 64  # iterations after which λ and the set are fixed, so that the cost only falls
@@ -87,7 +88,7 @@ def find_pair(
     iteration takes two products with each block.
     """
     v = _leading(coded, ordered)
-    constraint, search = constraint.begun(v[None]), DensitySearch()
+    constraint = constraint.begun(v[None])
     v = _with_better_sign(v, coded, ordered, codes, constraint)
     u, lam, norm = np.zeros(coded.X.shape[1], v.dtype), None, 0.0
     for iteration in range(1, max_iter + 1):
@@ -97,9 +98,10 @@ def find_pair(
         norm = float(u @ u)
         if not square > 0 or not norm > 0:
             return Pair(np.zeros_like(u), np.zeros_like(v), lam, iteration, True)
+        before, free = v, ordered.correlate(coded.score(u)) / v.dtype.type(norm)
         if iteration < _SETTLE:
-            constraint, search = constraint.adapted(v[None], search)
-        before, v = v, ordered.correlate(coded.score(u)) / v.dtype.type(norm)
+            constraint = constraint.adapted(partial(projected, free[None]))
+        v = free.copy()
         project_checked(constraint, v)
         if float(np.linalg.norm(v - before)) <= tol * float(np.linalg.norm(v)):
             return Pair(u, v, lam, iteration, True)
@@ -138,7 +140,7 @@ def codes_of(coder: Coder, coded: Side, ordered: Side) -> Codes:
         G, Q = np.zeros((PADDING, PADDING), c.dtype), np.zeros((p, PADDING), c.dtype)
         G[0, 0], Q[:, 0] = square, c
         chunk = Chunk(Q, norms, np.zeros(p, np.int32))
-        solution = held[0].solver(G)(chunk).as_csr(PADDING)
+        solution = solver_of(held[0], G, 1)(chunk).as_csr(PADDING)
         return solution[:, [0]].toarray().reshape(-1), held[0].describe()["lam"]
 
     return codes

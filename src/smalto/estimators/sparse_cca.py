@@ -12,10 +12,12 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils._set_output import _wrap_data_with_container
+from sklearn.utils.validation import _get_feature_names, check_array, check_is_fitted, validate_data
 
 from smalto.checks import (
     Array,
+    as_table,
     check_finite,
     check_integer,
     check_kind,
@@ -28,7 +30,10 @@ from smalto.constraints.base import check_constraint
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.nested_parameters import NestedParameters
 from smalto.estimators.rank_one import Pair, Side, codes_of, find_pair, keep_largest
+from smalto.estimators.weight_table import weight_table
 from smalto.threads import single_threaded_blas
+
+DEFAULT_NONZEROS = 25
 
 
 class SparseCCA(
@@ -51,8 +56,9 @@ class SparseCCA(
     n_components : int, default 1
         Number of pairs (u, v). After each pair, X is deflated by the score ``Xu``, and Y by
         ``Yv``.
-    max_nonzeros_x : int, default 25
-        Number of nonzero weights of X; λ is chosen accordingly. There are fewer if columns are
+    max_nonzeros_x : int, optional
+        Number of nonzero weights of X, by default 25, or one for each column if there are fewer;
+        λ is chosen accordingly. There are fewer if columns are
         tied. The number may also change after iteration 64, when λ is fixed so that the
         iteration converges.
     gamma1 : float, default 1
@@ -95,6 +101,8 @@ class SparseCCA(
         Number p of columns of X.
     feature_names_in_ : array (p,)
         Names of the columns of X, if they are all strings.
+    target_names_in_ : array (q,)
+        Names of the columns of y, if they are all strings.
 
     See Also
     --------
@@ -123,7 +131,7 @@ class SparseCCA(
         self,
         n_components: int = 1,
         *,
-        max_nonzeros_x: int = 25,
+        max_nonzeros_x: int | None = None,
         gamma1: float = 1.0,
         gamma2: float = 1.0,
         ordered: Literal["y", "x"] = "y",
@@ -170,12 +178,13 @@ class SparseCCA(
             self._fit(X, Y, count, constraint)
         return self
 
-    def _fit(self, X: Array, Y: Array, count: int, constraint: Constraint) -> None:
+    def _fit(self, X: Array, Y: Array, count: int | None, constraint: Constraint) -> None:
         self.x_mean_, self.x_scale_ = _moments("X", X, self.scale)
         self.y_mean_, self.y_scale_ = _moments("y", Y, self.scale)
         X, Y = (X - self.x_mean_) / self.x_scale_, (Y - self.y_mean_) / self.y_scale_
         swapped = self.ordered == "x"
         blocks = (Y, X) if swapped else (X, Y)
+        count = min(DEFAULT_NONZEROS, blocks[0].shape[1]) if count is None else count
         if self.coder is None and count > blocks[0].shape[1]:
             name, block = ("max_nonzeros_y", "y") if swapped else ("max_nonzeros_x", "X")
             message = (
@@ -223,15 +232,34 @@ class SparseCCA(
         check_is_fitted(self, "x_weights_")
         if y is None:
             _check_not_masked(X)
-            X = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False)
+            X = validate_data(
+                self, as_table("X", X), reset=False, dtype="numeric", ensure_all_finite=False
+            )
             check_finite("X", X)
             return self._scores(X, "x")
         X, Y = self._blocks(X, y, reset=False)
-        return self._scores(X, "x"), self._scores(Y, "y")
+        # scikit-learn gives the first of a tuple the wanted container, and leaves the others.
+        second = _wrap_data_with_container("transform", self._scores(Y, "y"), y, self)
+        return self._scores(X, "x"), second
+
+    def weights(self, block: Literal["x", "y"] = "x") -> Any:
+        """Return the nonzero weights of a block as a data frame of pandas, the largest first.
+
+        It has one row per weight, with the columns "pair", "column" (its number), "name" (if the
+        columns had names in `fit`) and "weight".
+        """
+        check_is_fitted(self, "x_weights_")
+        if block not in ("x", "y"):
+            message = f'block must be "x" or "y", got {block!r}'
+            raise ValueError(message)
+        names = vars(self).get("feature_names_in_" if block == "x" else "target_names_in_")
+        return weight_table(self.x_weights_ if block == "x" else self.y_weights_, names)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the mean correlation of ``Xu`` with ``Yv`` over the pairs; 0 if one is constant."""
-        scores = self.transform(X, y)
+        check_is_fitted(self, "x_weights_")
+        X, Y = self._blocks(X, y, reset=False)
+        scores = self._scores(X, "x"), self._scores(Y, "y")
         if len(scores[0]) < 2:
             message = f"a correlation needs at least two samples, got {len(scores[0])} sample"
             raise ValueError(message)
@@ -254,10 +282,16 @@ class SparseCCA(
             raise ValueError(message)
         _check_not_masked(X)
         _check_not_masked(y)
+        X, y = as_table("X", X), as_table("y", y)
         least = 2 if reset else 1
         settings = {"dtype": "numeric", "ensure_all_finite": False}
         X = validate_data(self, X, reset=reset, ensure_min_samples=least, **settings)
+        names = _get_feature_names(y)
         Y = check_array(y, ensure_2d=False, input_name="y", **settings)
+        if reset:
+            self.__dict__.pop("target_names_in_", None)
+            if names is not None:
+                self.target_names_in_ = names
         Y = Y[:, None] if Y.ndim == 1 else Y
         if len(X) != len(Y):
             message = f"X and y must have the same samples, got {len(X)} in X and {len(Y)} in y"
@@ -279,7 +313,7 @@ class SparseCCA(
         mean, scale, weights = (getattr(self, name).astype(dtype, copy=False) for name in names)
         return np.asarray(((block - mean) / scale) @ weights)
 
-    def _check_settings(self) -> tuple[int, Constraint]:
+    def _check_settings(self) -> tuple[int | None, Constraint]:
         """Return the number of nonzeros of the unordered block, and the set of the ordered one."""
         check_integer("n_components", self.n_components)
         check_integer("max_iter", self.max_iter)
@@ -288,7 +322,9 @@ class SparseCCA(
         if self.ordered not in ("x", "y"):
             message = f'ordered must be "y" or "x", got {self.ordered!r}'
             raise ValueError(message)
-        count = check_integer("max_nonzeros_x", self.max_nonzeros_x)
+        count = self.max_nonzeros_x
+        if count is not None:
+            count = check_integer("max_nonzeros_x", count)
         if self.max_nonzeros_y is not None:
             count = check_integer("max_nonzeros_y", self.max_nonzeros_y)
             if self.ordered == "y":

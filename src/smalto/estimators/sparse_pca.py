@@ -182,8 +182,7 @@ random_state, sparse_output
         Parameters
         ----------
         X : array, memory map, CSR array, data frame or file (n, m)
-            Training samples, one per row; they need not be centered. There must be at least as
-            many as components, unless ``init`` is given. float32 is computed in float32,
+            Training samples, one per row; they need not be centered. float32 is computed in float32,
             everything else in float64. X is read once for the mean, once per epoch, and once for
             the explained variance; use `partial_fit` for a stream.
         y : ignored
@@ -352,7 +351,7 @@ random_state, sparse_output
         share = 0.0 if self._start is None else min(1.0, n / _HELD_ROWS)
         self._held = share * self._total_variance
 
-    def _first_atoms(self, data: Any) -> Any:
+    def _first_atoms(self, data: Any, mask: Any = None) -> Any:
         return self.init if self._start is None else self._start
 
     def _signals(self, X: Rows) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -135,20 +136,24 @@ def inpaint(
     smooth = smooth_part(picture.pixels, missing)
     details = np.where(missing[:, :, None], 0, picture.pixels - smooth).astype(smooth.dtype)
     smooth = smooth[missing]
+    chosen = lam is not None
     lam = _default_lam(details, missing) if lam is None else lam
     damaged = DamagedPicture(details, missing, size, Lasso(lam), threads)
 
     def learn_dictionary(source: PatchSource) -> Array:
-        return learn(
-            source,
-            min(n_atoms, source.n_rows),
-            Lasso(_LEARNING_PENALTY * lam),
-            learner=Online(batch_size=_BATCH),
-            max_steps=max_steps,
-            callbacks=callbacks,
-            n_threads=threads,
-            random_state=random_state,
-        ).D
+        with warnings.catch_warnings():
+            if not chosen:  # the user has no lam to change
+                warnings.filterwarnings("ignore", "every code is zero")
+            return learn(
+                source,
+                min(n_atoms, source.n_rows),
+                Lasso(_LEARNING_PENALTY * lam),
+                learner=Online(batch_size=_BATCH),
+                max_steps=max_steps,
+                callbacks=callbacks,
+                n_threads=threads,
+                random_state=random_state,
+            ).D
 
     undamaged = damaged.undamaged_patches() if D is None else None
     if undamaged is not None and undamaged.n_rows >= _ENOUGH * n_atoms:

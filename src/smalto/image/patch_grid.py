@@ -26,8 +26,10 @@ class PatchGrid:
 
     @property
     def flat(self) -> Array:
-        """The values as they are in memory."""
-        return np.asarray(self.pixels.reshape(-1))
+        """The values as they are in memory; never writable, so that kernels see one type only."""
+        values = np.asarray(self.pixels.reshape(-1))
+        values.flags.writeable = False
+        return values
 
     @property
     def n_pictures(self) -> int:

@@ -6,7 +6,8 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders import JointOMP
-from smalto.coders.coding import code_rows, prepare
+from smalto.coders.coding import code_rows
+from smalto.coders.preparing import prepare
 from smalto.coders.signals import Signals
 from smalto.image.averaging import PatchAverage
 from smalto.image.patch_coding import compose, cut

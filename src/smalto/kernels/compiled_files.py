@@ -6,7 +6,8 @@ Here the name of a file is a digest of everything that its code depends on: the 
 kernel and of all kernels below it, the types of the arguments, the versions of Python, Numba and
 llvmlite, and the processor. Whoever finds a file can use it, and whoever writes one writes the same.
 
-They lie in a folder of the user (see `cache_folder`), never in that of the package.
+They are looked for among the files that came with the package (see `prebuilt_files`), then in a
+folder of the user (see `cache_folder`). Only the latter is written to.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +34,14 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
+from smalto.kernels import prebuilt_files
 from smalto.kernels.compiler import compiling_for_a_kernel
 
 HERE = Path(__file__).parent
 # Settings of Numba that change the code.
 _FLAGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+# Modules that `jit` imports but that change nothing in the code of kernels.
+_AROUND = {f"smalto.kernels.{name}" for name in ("compiled_files", "compiling", "prebuilt_files")}
 
 
 class KernelCache(_Cache):  # type: ignore[misc]
@@ -58,19 +63,31 @@ class KernelCache(_Cache):  # type: ignore[misc]
         if not self._enabled or compiling_for_a_kernel():
             return None
         target_context.refresh()
+        for path in self._places(sig, target_context.codegen()):
+            data = _read(path)
+            if data is not None:
+                _record.read.add(path.name)
+                return CompileResult._rebuild(target_context, *data)
+        return None
+
+    def _places(self, sig: Any, codegen: Any) -> Iterator[Path]:
+        """Yield the files that may have the compiled kernel for these types of arguments."""
+        level = prebuilt_files.prebuilt().level
+        if level is not None:
+            yield prebuilt_files.FOLDER / self._file(sig, level)
         folder = cache_folder()
-        processor = target_context.codegen().magic_tuple()
-        data = None if folder is None else _read(folder / self._file(sig, processor))
-        return None if data is None else CompileResult._rebuild(target_context, *data)
+        if folder is not None:
+            yield folder / self._file(sig, _processor(codegen))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel for these types of arguments."""
-        folder = cache_folder()
-        if not self._enabled or folder is None or compiling_for_a_kernel():
+        if not self._enabled or compiling_for_a_kernel():
             return
-        processor = data.codegen.magic_tuple()
-        with contextlib.suppress(OSError):  # a full disk: it is compiled again next time
-            _write(folder / self._file(sig, processor), data._reduce())
+        name, folder = self._file(sig, _processor(data.codegen)), cache_folder()
+        _record.made.add(name)
+        if folder is not None:
+            with contextlib.suppress(OSError):  # a full disk: it is compiled again next time
+                _write(folder / name, data._reduce())
 
     def enable(self) -> None:
         """Read and write files."""
@@ -93,6 +110,35 @@ class KernelCache(_Cache):  # type: ignore[misc]
         flags = [getattr(config, name) for name in _FLAGS]
         key = (repr(sig), processor, versions, sys.platform, flags, self._source)
         return f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.nbc"
+
+
+def _processor(codegen: Any) -> Any:
+    """Return what Numba compiles for: this processor, or a level that is named instead."""
+    return prebuilt_files.level_compiled_for() or codegen.magic_tuple()
+
+
+@dataclass
+class Record:
+    """Names of files that this process has read, and of those that it has compiled."""
+
+    read: set[str] = field(default_factory=set)
+    made: set[str] = field(default_factory=set)
+
+
+_record = Record()
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[Record]:
+    """Note which files are read and compiled inside; not for several threads."""
+    global _record
+    outer, _record = _record, Record()
+    try:
+        yield _record
+    finally:
+        outer.read |= _record.read
+        outer.made |= _record.made
+        _record = outer
 
 
 def _read(path: Path) -> Any:
@@ -138,12 +184,12 @@ def cache_folder() -> Path | None:
 
 @functools.cache
 def source_digest(module: str) -> str:
-    """Return a digest of the source of a module of kernels and of all that it imports of them."""
+    """Return a digest of the source of a module of kernels and of all kernels that it imports."""
     seen: dict[str, str] = {}
     todo = [module]
     while todo:
         name = todo.pop()
-        if name not in seen:
+        if name not in seen and name not in _AROUND:
             path = HERE.joinpath(*name.split(".")[2:]).with_suffix(".py")
             seen[name] = path.read_text(encoding="utf-8") if path.is_file() else ""
             todo += _imported(seen[name])

@@ -1,8 +1,13 @@
-"""How long Numba compiles in this process, and one line that says so."""
+"""How long Numba compiles in this process, and one line for each family of kernels that says so.
+
+The line is a warning of the logger ``smalto.compiling``. Without a handler, Python prints it on the
+standard error; ``logging.getLogger("smalto").setLevel(logging.ERROR)`` turns it off.
+"""
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from typing import Any
@@ -10,49 +15,90 @@ from typing import Any
 from numba.core import event
 
 from smalto.kernels.compiled_files import cache_folder
+from smalto.kernels.prebuilt_files import prebuilt
 
-PATIENCE = 1.0  # seconds of compilation before it is mentioned
+PATIENCE = 1.0  # seconds of compiling a family before it is mentioned
+_REFRESH = 0.5  # seconds between two updates of the line in a terminal
+
+# The name of the kernels in a module, and how many seconds they compile on a usual machine. The
+# first module whose name a kernel's begins with counts.
+_FAMILIES = {
+    "coding.lars": ("regularization path", 3),
+    "coding.lasso": ("lasso", 6),
+    "coding.constrained": ("constrained lasso", 6),
+    "coding.omp": ("matching pursuit", 5),
+    "coding.joint_omp": ("joint matching pursuit", 4),
+    "coding.joint": ("joint lasso", 7),
+    "coding.grouped": ("group lasso", 10),
+    "coding.nonnegative": ("NMF", 1),
+    "coding": ("coding", None),
+    "learning": ("learning", 2),
+    "projecting.fused": ("fused lasso", 4),
+    "projecting": ("projection", 2),
+    "image": ("image", 3),
+}
 
 _log = logging.getLogger("smalto.compiling")
 
 
 class _Watch(event.Listener):  # type: ignore[misc]
-    """Counts the seconds of compilation in all threads together."""
+    """Counts the seconds of compilation in all threads together, and says what takes long."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._at_work = 0  # compilations under way: a kernel compiles those that it calls
         self._began = self._total = 0.0
-        self._mentioned = False
-        self._timer: threading.Timer | None = None
+        self._family: tuple[str, int | None] = ("", None)
+        self._spent: dict[str, float] = {}  # seconds by family
+        self._mentioned: set[str] = set()
+        self._done = threading.Event()
+        self._speaker: threading.Thread | None = None
 
     def on_start(self, event: Any) -> None:
         with self._lock:
-            if self._at_work == 0:
-                self._began = time.perf_counter()
-                if not self._mentioned:
-                    self._timer = threading.Timer(max(PATIENCE - self._total, 0.0), self._mention)
-                    self._timer.daemon = True
-                    self._timer.start()
             self._at_work += 1
+            if self._at_work == 1:
+                self._began = time.perf_counter()
+                self._family = family_of(event.data["dispatcher"].py_func.__module__)
+                self._done = threading.Event()
+                self._speaker = threading.Thread(target=self._speak, daemon=True)
+                self._speaker.start()
 
     def on_end(self, event: Any) -> None:
         with self._lock:
             self._at_work -= 1
-            if self._at_work == 0:
-                self._total += time.perf_counter() - self._began
-                if self._timer is not None:
-                    self._timer.cancel()
-                    self._timer = None
-
-    def _mention(self) -> None:
-        with self._lock:
-            if self._mentioned:
+            if self._at_work:
                 return
-            self._mentioned = True
-        folder = cache_folder()
-        kept = "in this process" if folder is None else f"once for this machine: kept in {folder}"
-        _log.warning("smalto: compiling kernels, %s", kept)
+            seconds = time.perf_counter() - self._began
+            self._total += seconds
+            self._spent[self._family[0]] = self._spent.get(self._family[0], 0.0) + seconds
+            self._done.set()
+            speaker, self._speaker = self._speaker, None
+        if speaker is not None:
+            speaker.join()
+
+    def _speak(self) -> None:
+        """Mention the family that is being compiled if it takes long, and count the seconds."""
+        done, (name, seconds) = self._done, self._family
+        before = self._spent.get(name, 0.0)
+        if done.wait(max(PATIENCE - before, 0.0)):
+            return
+        about = "" if seconds is None else f": about {seconds} s"
+        if name not in self._mentioned:
+            if not self._mentioned and prebuilt().why_not:
+                _log.warning("smalto: %s", prebuilt().why_not)
+            self._mentioned.add(name)
+            kept = "for this process only" if cache_folder() is None else "once for this machine"
+            _log.warning("smalto: compiling the %s kernels, %s%s", name, kept, about)
+        if not (_log.isEnabledFor(logging.WARNING) and _in_terminal()):
+            return
+        line = ""
+        while not done.wait(_REFRESH):
+            spent = before + time.perf_counter() - self._began
+            line = f"smalto: compiling the {name} kernels, {spent:.0f} s"
+            _rewrite(line)
+        _rewrite(" " * len(line))
+        _rewrite("")
 
     def add(self, seconds: float) -> None:
         with self._lock:
@@ -62,6 +108,24 @@ class _Watch(event.Listener):  # type: ignore[misc]
         with self._lock:
             running = time.perf_counter() - self._began if self._at_work else 0.0
             return self._total + running
+
+
+def family_of(module: str) -> tuple[str, int | None]:
+    """Return the name of the kernels in a module, and about how many seconds they compile."""
+    name = module.removeprefix("smalto.kernels.")
+    for beginning, family in _FAMILIES.items():
+        if name.startswith(beginning):
+            return family
+    return ("numerical", None)
+
+
+def _in_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _rewrite(line: str) -> None:
+    sys.stderr.write(f"\r{line}")
+    sys.stderr.flush()
 
 
 _watch = _Watch()

@@ -10,7 +10,6 @@ from typing import Any
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
 
 
 def _flat(typing: Any, array: Any) -> Any:
@@ -20,6 +19,8 @@ def _flat(typing: Any, array: Any) -> Any:
     row = types.Array(array.dtype, 1, "C", readonly=not array.mutable)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from numba.np.arrayobj import make_array, populate_array  # slow to import, rarely needed
+
         old = make_array(array)(context, builder, arguments[0])
         new = make_array(row)(context, builder)
         populate_array(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -14,12 +15,16 @@ from smalto.checks import Array, check_integer
 from smalto.coders.base import Coder
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing
+from smalto.coders.wanted_nonzeros import missed_nonzeros
 from smalto.constraints import Constraint
+from smalto.constraints.density import missed
 from smalto.learning.batches.base import Batches
 from smalto.learning.batches.convert import as_batches
 from smalto.learning.callbacks.base import CallbackLike
+from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.initial_state import check_random_state, initial_state
 from smalto.learning.learners.base import Learner, check_suits
+from smalto.learning.learners.batch import Batch
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, as_state, check_state
 from smalto.learning.options import Continuation, Replacement
@@ -28,6 +33,11 @@ from smalto.learning.run_settings import RunSettings
 from smalto.learning.stopping import Limits
 from smalto.learning.validation import Validation
 from smalto.threads import resolve_threads
+
+# Fewer samples in memory are learned from by `Batch`, if nothing else is asked for: an epoch of
+# `Online` has too few steps then.
+FEW_SAMPLES = 4096
+BATCH_EPOCHS = 50
 
 
 @dataclass(frozen=True)
@@ -107,14 +117,16 @@ def learn(
         The sparse coding problem.
     constraint : constraint, default ``L2Ball()``
         The set that atoms must lie in.
-    learner : learner, default ``Online()``
-        The method.
+    learner : learner, optional
+        The method: by default ``Online()``, or ``Batch()`` for at most 4096 samples in memory if
+        no limit is given either.
     init : array (k, m), optional
         The first dictionary, which is projected onto the constraint set; by default distinct
-        random samples, scaled to norm 1.
+        random samples, scaled to norm 1, and random directions if there are too few of them.
     max_epochs, max_steps, max_seconds : optional
         Limits on passes over the data, dictionary updates and seconds of learning; the run stops
-        at the first that is reached. If none is given, it stops after one epoch. They count from
+        at the first that is reached. If none is given, it stops after one epoch, or 50 if the
+        learner is ``Batch()`` by default. They count from
         the beginning of the run, also if it is resumed. Seconds exclude compilation, evaluation
         and callbacks.
     sample_weight : array (n,), optional
@@ -185,6 +197,8 @@ def learn(
         )
         with Run(threads, callbacks, held_out) as run:
             if state is None:
+                if settings.learner is None and limits == Limits.of(None, None, None):
+                    settings, limits = _default_method(batches, settings, limits, max_epochs)
                 state = initial_state(batches, n_atoms, settings, init, random_state, threads)
             else:
                 check_random_state(random_state)
@@ -194,7 +208,22 @@ def learn(
             run.finish(state)
     if state.history:
         _warn_if_mostly_short(state.history)
-    return Result(state.feasible_D(), state.coder.fixed(), state, stopped)
+    D, constraint = feasible(state, threads)
+    found = max((record.mean_nonzeros for record in state.history[-8:]), default=math.inf)
+    for shortfall in (missed(D, constraint.density), missed_nonzeros(state.coder, found)):
+        if shortfall is not None:
+            warnings.warn(shortfall, UserWarning, stacklevel=2)
+    return Result(D, state.coder.fixed(), state, stopped)
+
+
+def _default_method(
+    batches: Batches, settings: RunSettings, limits: Limits, max_epochs: int | None
+) -> tuple[RunSettings, Limits]:
+    """Return the settings and limits of a run for which neither a learner nor limits are given."""
+    n = batches.n_rows
+    if max_epochs is not None or not batches.in_memory or n is None or n > FEW_SAMPLES:
+        return settings, limits
+    return settings._replace(learner=Batch()), Limits(epochs=BATCH_EPOCHS)
 
 
 def _resumed(
@@ -209,7 +238,10 @@ def _resumed(
     check_suits(state.learner, stream=batches.n_rows is None, missing=batches.has_missing)
     if state.n_rows is not None and state.n_rows != batches.n_rows:
         now = "is a stream" if batches.n_rows is None else f"has {batches.n_rows}"
-        message = f"the state was created from {state.n_rows} samples, but this data {now}"
+        message = (
+            f"the state was created from {state.n_rows} samples, but this data {now}: to learn "
+            "from other data, start from its dictionary with init=state.D, or use partial_fit"
+        )
         raise ValueError(message)
     return state.copy()
 

@@ -30,19 +30,12 @@ def initial_state(
 ) -> State:
     """Return the state before the first step; some samples decide what the settings leave open.
 
-    With ``stream``, the batches are only the beginning of the data, and may have fewer samples
-    than there are atoms.
+    With ``stream``, the batches are only the beginning of the data.
     """
     coder, constraint, learner, replacement, continuation = settings.complete()
     seed = as_seed(random_state)
     n_rows = None if stream else batches.n_rows
     check_suits(learner, stream=n_rows is None, missing=batches.has_missing)
-    if init is None and n_rows is not None and n_rows < n_atoms:
-        message = (
-            f"n_samples={n_rows} is fewer than the {n_atoms} atoms requested: "
-            f"request fewer atoms, or give a first dictionary as init"
-        )
-        raise ValueError(message)
     sample = batches.first_samples(max(_SAMPLE_ROWS, 2 * n_atoms), seed)
     if not (sample.max() > 0 or sample.min() < 0):
         message = (
@@ -82,8 +75,8 @@ def _first_dictionary(
             message = f"init has {len(D)} atoms, expected {n_atoms}"
             raise ValueError(message)
         constraint = constraint.begun(D)
-        for atom in D:
-            project_checked(constraint, atom)
+        for j, atom in enumerate(D):
+            project_checked(constraint, atom, j)
         return D, constraint
     rng = np.random.default_rng(seed)
     D = directions(sample, rng.permutation(sample.shape[0]), n_atoms, rng)

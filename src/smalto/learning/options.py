@@ -15,7 +15,8 @@ class Replacement:
     Parameters
     ----------
     idle : float, default 10
-        An atom is unused if none of the last ``idle * k`` samples has used it.
+        An atom is unused if none of the last ``idle * k`` samples has used it, or none of the
+        first fifth as many.
     correlation : float, default 0.999
         Two atoms are duplicates if the absolute cosine of their angle exceeds this. The
         statistics of the second are then added to those of the first, and the second is replaced.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from smalto.checks import named
 from smalto.learning.batches.base import MiniBatch
 from smalto.learning.dictionary.replacement import remember_worst, replace_atoms
+from smalto.learning.dictionary.wanted_density import update_to_density
 from smalto.learning.memory.record import Record
-from smalto.learning.memory.state import State
+from smalto.learning.memory.state import State, check_atoms
 
 ADAPT_EVERY = 64  # samples between two changes of a constraint that aims at a density
 
@@ -20,9 +22,11 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
     lam = state.coder_now().describe()["lam"]
     cost, weight, nonzeros, short = 0.0, 0.0, 0, 0
     used, worst = np.zeros(len(state.D), np.bool_), []
-    learner.forget(state, n_new)
+    with named(learner, "forget"):
+        learner.forget(state, n_new)
     for part in coded.parts:  # which are coded here, one after another
-        learner.learn_from(state, part.new, part.numbers, n_threads)
+        with named(learner, "learn_from"):
+            learner.learn_from(state, part.new, part.numbers, n_threads)
         used |= part.new.uses > 0
         worst.append(part.new.worst())
         cost += float(part.new.weighted_costs().sum())
@@ -33,10 +37,8 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
     state.last_used[used] = seen
     for rows, costs in worst:
         remember_worst(state, rows, costs)
-    # Atoms need some samples to follow a change of the constraint.
-    if seen // ADAPT_EVERY > state.samples // ADAPT_EVERY:
-        state.adapt_constraint(state.D)
-    learner.update(state, n_new, n_threads)
+    adapts = seen // ADAPT_EVERY > state.samples // ADAPT_EVERY
+    _update(state, n_new, n_threads, adapts=adapts and state.constraint.adapts)
     state.samples = seen
     state.step += 1
     replaced = replace_atoms(state, coded.G, n_threads)
@@ -51,3 +53,14 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
     if batch.ends_epoch:
         state.end_epoch()
     return record
+
+
+def _update(state: State, n_new: int, n_threads: int, *, adapts: bool) -> None:
+    """Have the learner update the dictionary; raise if it is none afterwards."""
+    shape, dtype = state.D.shape, state.D.dtype
+    with named(state.learner, "update"):
+        if adapts:
+            update_to_density(state, n_new, n_threads)
+        else:
+            state.learner.update(state, n_new, n_threads)
+    check_atoms(f"{type(state.learner).__name__}.update", state.D, shape, dtype)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
-from smalto.checks import check_finite, check_integer
+from smalto.checks import as_csr, check_finite, check_integer
 from smalto.plot.figures import new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from smalto.coders.lasso_paths import Path
+    from smalto.learning._learn import Result
     from smalto.learning.memory.record import Record
 
 _NAMES = {
@@ -27,7 +27,7 @@ _NAMES = {
     "surrogate": "surrogate cost",
 }
 
-History: TypeAlias = "Sequence[Record]"
+History: TypeAlias = "Sequence[Record] | Result"
 
 
 def cost_curve(
@@ -35,23 +35,24 @@ def cost_curve(
     x: Literal["seconds", "samples", "step"] = "seconds",
     ax: Axes | None = None,
     labels: Sequence[str] | None = None,
-    y: Literal["test_cost", "batch_cost", "surrogate"] = "test_cost",
+    y: Literal["test_cost", "batch_cost", "surrogate"] | None = None,
 ) -> Axes:
     """Plot the cost against time, samples or steps, on a logarithmic axis.
 
     Parameters
     ----------
     histories : history, sequence of histories, or mapping of labels to histories
-        A history is a sequence of records, as in ``learn(...).history``. Records at x = 0 and
-        those without the chosen cost are skipped.
+        A history is a sequence of records, as in ``learn(...).history``, or a result of `learn`.
+        Records at x = 0 and those without the chosen cost are skipped.
     x : {"seconds", "samples", "step"}, default "seconds"
         The quantity on the horizontal axis.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; a new figure by default.
     labels : sequence of str, optional
         One label per history, for the legend.
-    y : {"test_cost", "batch_cost", "surrogate"}, default "test_cost"
-        The cost. ``"test_cost"`` is recorded when ``learn`` gets a validation set.
+    y : {"test_cost", "batch_cost", "surrogate"}, optional
+        The cost: by default ``"test_cost"``, which is recorded when ``learn`` gets a validation
+        set, or ``"batch_cost"`` if one of the histories has none.
 
     Returns
     -------
@@ -60,16 +61,21 @@ def cost_curve(
     if x not in ("seconds", "samples", "step"):
         message = f'x must be "seconds", "samples" or "step", got {x!r}'
         raise ValueError(message)
-    if y not in ("test_cost", "batch_cost", "surrogate"):
+    if y not in (None, "test_cost", "batch_cost", "surrogate"):
         message = f'y must be "test_cost", "batch_cost" or "surrogate", got {y!r}'
         raise ValueError(message)
     runs, names = _check_histories(histories, labels)
+    if y is None:
+        validated = all(any(r.test_cost is not None for r in run) for run in runs)
+        y = "test_cost" if validated else "batch_cost"
     curves = []
     for i, run in enumerate(runs):
         points = [(getattr(record, x), getattr(record, y)) for record in run]
         points = [(at, cost) for at, cost in points if cost is not None and at > 0]
         if not points:
-            hint = ": pass a validation set to learn()" if y == "test_cost" else ""
+            hint = ""
+            if y == "test_cost":
+                hint = ': pass a validation set to learn(), or plot y="batch_cost"'
             message = f"none of the {len(run)} records of history {i} has a {y} at {x} > 0{hint}"
             raise ValueError(message)
         curves.append(np.array(points, dtype=np.float64))
@@ -157,7 +163,7 @@ def atom_use(codes: ArrayLike, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_title()
     '1 of 3 atoms not used'
     """
-    table = sparse.csr_array(codes)
+    table = as_csr("codes", codes).copy()
     if table.ndim != 2 or 0 in table.shape:
         message = f"codes must be (signals, atoms), got shape {table.shape}"
         raise ValueError(message)
@@ -181,17 +187,23 @@ def atom_use(codes: ArrayLike, *, ax: Axes | None = None) -> Axes:
 
 def _check_histories(
     histories: History | Sequence[History] | Mapping[str, History], labels: Sequence[str] | None
-) -> tuple[list[History], Sequence[str | None]]:
+) -> tuple[list[Sequence[Record]], Sequence[str | None]]:
     """Return the histories as a list, and one label for each."""
     names: Sequence[str | None] | None = labels
+    runs: list[Any]
     if isinstance(histories, Mapping):
         runs = list(histories.values())
         names = list(histories) if labels is None else labels
-    elif len(histories) and not isinstance(histories[0], Sequence):
+    elif not isinstance(histories, Sequence):
+        runs = [histories]
+    elif len(histories) and not (
+        isinstance(histories[0], Sequence) or hasattr(histories[0], "history")
+    ):
         runs = [cast(History, histories)]
     else:
         runs = list(cast(Sequence[History], histories))
-    if not runs:
+    records = [cast("Sequence[Record]", getattr(run, "history", run)) for run in runs]
+    if not records:
         message = f"histories must contain at least one history, got {histories!r}"
         raise ValueError(message)
     if names is None:
@@ -199,4 +211,4 @@ def _check_histories(
     if len(names) != len(runs):
         message = f"labels must be one per history, got {len(names)} for {len(runs)}"
         raise ValueError(message)
-    return runs, names
+    return records, names

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from smalto.checks import Array, Rows, as_floats, check_finite
+from smalto.checks import Array, Rows, as_floats, as_rows, check_finite, is_built_in, named
 from smalto.sources.order import Order, RowOrder
 
 
@@ -38,6 +38,23 @@ class Source(ABC):
         """Read in advance what comes after this place of the order; called if `reads_ahead`."""
 
 
+def read_rows(source: Source, numbers: Array, *, nan: bool = False) -> Rows:
+    """Return rows of a source; raise, with its name, if a user's own one returns anything else.
+
+    With ``nan=True`` NaN and infinity are allowed: the caller checks for them.
+    """
+    with named(source, "rows"):
+        batch = source.rows(numbers)
+    if is_built_in(source):
+        return batch
+    name = f"what {type(source).__name__}.rows returned"
+    batch, wanted = as_rows(name, batch), (len(numbers), source.n_features)
+    if batch.shape != wanted:
+        message = f"{name} has shape {batch.shape}, expected {wanted}"
+        raise ValueError(message)
+    return finite_rows(batch, numbers, source.dtype, nan=nan, name=name)
+
+
 def finite_rows(
     batch: Rows, numbers: Array, dtype: np.dtype[Any], *, nan: bool = False, name: str = "X"
 ) -> Rows:
@@ -53,7 +70,7 @@ def finite_rows(
     except ValueError:
         bad = [i for i in range(len(numbers)) if not _is_finite(batch[[i]])]
         first = min(bad, key=lambda i: int(numbers[i]))
-        check_finite(name, batch[[first]], int(numbers[first]))
+        check_finite(name, batch[[first]], int(numbers[first]), whole=False)
         raise
     return batch
 

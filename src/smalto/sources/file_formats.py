@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from smalto.sources.base import Source
 from smalto.sources.in_memory import ArraySource
@@ -52,6 +53,8 @@ def _npz(path: Path, member: str, buffer_rows: int | None) -> Source:
         message = f"{path} is not a readable .npz file: {error}"
         raise ValueError(message) from error
     with arrays:
+        if {"format", "shape", "data"} <= set(arrays) and not member:  # of scipy.sparse.save_npz
+            return ArraySource.of(sparse.load_npz(path))
         return ArraySource.of(arrays[_choose(path, member, list(arrays))])
 
 

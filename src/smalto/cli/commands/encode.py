@@ -10,7 +10,7 @@ import typer
 from scipy import sparse
 
 from smalto.cli.errors import fail, plain_errors
-from smalto.cli.inputs import open_table
+from smalto.cli.inputs import is_picture, open_table
 from smalto.cli.option_types import Force, Threads
 from smalto.cli.outputs import STREAM, check_output, write_whole
 
@@ -22,7 +22,8 @@ def encode(
     data: Annotated[
         Path,
         typer.Argument(
-            help="A table with one sample per row, in any format of smalto learn, or -."
+            help="A table with one sample per row, in any format of smalto learn, or -; or, for "
+            "a model of patches, a picture or a folder of pictures."
         ),
     ],
     out: Annotated[
@@ -37,7 +38,9 @@ def encode(
     threads: Threads = None,
     force: Force = False,
 ) -> None:
-    """Compute sparse codes of the rows of a table.
+    """Compute sparse codes of a table or of pictures.
+
+    Each row of the table, or each patch of the pictures, has a code.
 
     The dictionary and the coder are those of the model. Load a .npz file with
     scipy.sparse.load_npz and a .npy file with numpy.load.
@@ -55,7 +58,7 @@ def encode(
     check_output(out, force, (".npz", ".npy"))
     with plain_errors():
         learned = Model.load(model)
-        source: Any = open_table(data, missing=missing)
+        source = _open_data(data, missing, learned)
         if source.n_features != learned.D.shape[1]:
             fail(
                 f"{data} has {source.n_features} numbers per row, but the atoms of {model} have "
@@ -78,3 +81,17 @@ def encode(
             f"{codes.shape[0]:,} codes with {codes.nnz / max(codes.shape[0], 1):.1f} nonzeros "
             f"on average; wrote {out}"
         )
+
+
+def _open_data(data: Path, missing: bool, learned: Any) -> Any:
+    """Return the samples to code: the rows of a table, or the patches of pictures, row by row."""
+    if data == STREAM or not is_picture(data):
+        return open_table(data, missing=missing)
+    from smalto.image import PatchSource
+
+    patch = learned.info.get("patch")
+    if patch is None:
+        fail(f"{data} is a picture, but the model was not learned from pictures")
+    if not data.exists():
+        fail(f"there is no file {data}")
+    return PatchSource(data, tuple(patch[:2]), as_gray=len(patch) == 2, skip_constant=False)

@@ -181,6 +181,7 @@ def _descend(signal, view, bound, level, active, s, used, rounds):
         elif active_gap(c, level.lam, active, s) <= allowed:
             return DONE, s, level
         if repairs == REPAIRS:
+            rounds[signal.row] = -rounds[signal.row]  # stuck: the code is to be checked
             return (DONE if level.met else UNDECIDED), s, level
         s = repair(signal, c, level.lam, active, s, used, repairs)
         s, level, _ = _settle(bound, level, active, s, used)
@@ -219,6 +220,7 @@ def constrained_rows(gram, Q, row, bounds, search, out, rounds):
             fast = View(gram.fast, fast_q, 0, fast_c)
             why, s, level = _descend(signal, fast, bound, level, active, s, used, rounds)
         if why == DONE and not is_zero:
+            rounds[row] = abs(rounds[row])
             exact = View(gram.exact, q, start, c)
             why, s, level = _descend(signal, exact, bound, level, active, s, used, rounds)
         if why != DONE:

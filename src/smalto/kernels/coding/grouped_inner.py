@@ -26,6 +26,7 @@ from smalto.kernels.jit import kernel, summing
 
 MOST_SWEEPS = 2000
 PATIENCE = 50  # sweeps in which steps must become half as large
+MOST_SHORTER = 200  # steps tried on a tree: then its curvature is not a number
 HALVINGS = 6  # of a Newton step that does not lower the objective
 
 # The share of an atom's curvature that is added in Newton steps, for atoms that depend on others:
@@ -159,7 +160,7 @@ def _sweep(small, n, blocks, penalty):
         begin, low = small.cuts[block]
         end, high = small.cuts[block + 1]
         span = Span(begin, end, low, high)
-        while True:
+        for _ in range(MOST_SHORTER):
             step = 1.0 / steep[block]
             for i in range(begin, end):
                 trial[i] = soft(code[i] + step * corr[i], step * penalty.l1, penalty.positive)

@@ -50,10 +50,10 @@ ROUNDING = 64.0  # units in the last place of the largest correlation that a vio
 
 DEPENDENT_AT_START = 1e-4  # for atoms of a code to start from, which can still join later
 
-# A signal is reported as stuck where a violation exceeds this share of λ, plus this share of the
-# largest correlation.
-STUCK_64 = (1e-6, 1e-9)
-STUCK_32 = (1e-3, 1e-4)
+# A signal is reported as stuck, and its code is checked, where a violation exceeds this share of λ,
+# plus this share of the largest correlation.
+STUCK_64 = (1e-8, 2e-14)
+STUCK_32 = (1e-3, 2e-5)
 
 
 class Penalty(NamedTuple):

@@ -24,15 +24,15 @@ from smalto.checks import Array, Rows, as_floats
 from smalto.coders.lasso import Lasso
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
-from smalto.learning.alternating.variables import Atoms, DenseCodes, is_free, sum_of_squares
+from smalto.learning.alternating.variables import Atoms, DenseCodes, is_free
 from smalto.learning.clock import on_the_clock
+from smalto.learning.dictionary.wanted_density import project_all
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 from smalto.learning.run import Run
 from smalto.learning.stopping import Limits
 from smalto.sources import Order
 from smalto.sources.order import SKETCHES
-from smalto.threads import run_tasks
 
 SWEEPS = 10  # of coordinate descent in each iteration, for codes and for atoms
 FIRST_SWEEPS = 30  # for codes that start from zero
@@ -41,6 +41,7 @@ GROWTH = 4  # factor by which they grow from one stage to the next
 STAGE_TOLERANCE = 2e-2  # a stage ends when `WINDOW` iterations lower the cost by less than this
 STAGE_ITERATIONS = 60  # or after this many iterations
 WINDOW = 10
+SMALL = 1e3  # times the rounding of sums: costs below this are computed from residuals
 
 
 class _Plan(NamedTuple):
@@ -165,7 +166,8 @@ def _all_columns(state: State, codes: DenseCodes, sketch: _Sketch, n_threads: in
     D = np.zeros((len(C), whole.shape[1]), C.dtype)
     atoms = Atoms(D, D, state.constraint, is_free(coder, state.constraint))
     A = (C @ C.T).astype(np.float64)
-    atoms.accept(atoms.step(A, np.asarray(C @ whole, np.float64), FIRST_SWEEPS, n_threads), 0.0)
+    B = np.asarray(C @ whole, np.float64)
+    atoms.accept(atoms.step(A, B, FIRST_SWEEPS, n_threads)[0], 0.0)
     return atoms.scaled()
 
 
@@ -210,23 +212,24 @@ class _Descent:
         self._rng = np.random.default_rng([state.seed, state.step])
         if coder.lam:
             codes.begin(state.D, coder, n_threads)
-        self._rounding = 0.5 * codes.squares * float(np.finfo(state.D.dtype).eps)
+        # Up to here the cost is computed from sums, below a multiple of it from residuals.
+        self._eps, self._from_residuals = float(np.finfo(state.D.dtype).eps), False
+        self._doubled = False  # whether to go on in float64: the rounding of sums is amplified
+        self._rounding = 0.5 * codes.squares * self._eps
 
     def step(self, state: State, iteration: int) -> Record:
         """Improve codes and atoms once; discard the step if the cost has risen."""
         codes, atoms, coder = self.codes, self.atoms, self.coder
-        before = state.constraint
-        state.adapt_constraint(atoms.old)
-        atoms.constraint = state.constraint
-        self._settled = state.constraint is before
-        # Costs cannot be compared while the set changes.
         beta = self._momentum.beta if iteration and self._settled else 0.0
         sweeps = SWEEPS if iteration or coder.lam else FIRST_SWEEPS
         A, B, penalty = codes.step(atoms.ahead, coder, beta, sweeps, self.n_threads)
-        D = atoms.step(A, B, SWEEPS, self.n_threads)
+        before = state.constraint
+        D, state.constraint = atoms.step(A, B, SWEEPS, self.n_threads)
+        # Costs cannot be compared while the set changes.
+        self._settled = state.constraint is before
         wide = D.astype(np.float64)
         fit = 0.5 * (codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T))
-        cost = max(float(fit), 0.0) + penalty
+        cost = self._measured(float(fit), D) + penalty
         replaced = 0
         if self._settled and cost > self._last + self._rounding:
             atoms.take_back()
@@ -239,9 +242,13 @@ class _Descent:
                 self._momentum.grow()
             if iteration % WINDOW == 0:
                 replaced = _revive(atoms, codes, A, self._rng)
+        if self._doubled:
+            self._doubled = False
+            codes.cast(np.float64)
+            atoms.cast(np.float64)
         self._last = cost
         self._best.append(min(cost, self._best[-1]) if self._best else cost)
-        state.D = atoms.scaled()
+        state.D = atoms.scaled().astype(state.D.dtype, copy=False)
         state.step += 1
         state.samples += codes.n
         nonzeros = float(np.count_nonzero(codes.old)) / codes.n
@@ -250,6 +257,19 @@ class _Descent:
         state.epoch += whole
         # Costs of parts of the data cannot be compared with one another.
         return replace(record, surrogate=cost / codes.n if whole else None)
+
+    def _measured(self, fit: float, D: Array) -> float:
+        """Return ½‖X − CD‖², from residuals if it is too small to be the difference of sums."""
+        if sparse.issparse(self.codes.X):
+            return max(fit, 0.0)
+        if not self._from_residuals and fit < SMALL * self._rounding:
+            self._from_residuals, self._last = True, math.inf
+            self._rounding *= self._eps
+            self._best.clear()
+            self._doubled = True
+        if not self._from_residuals:
+            return fit
+        return 0.5 * self.codes.squared_error(self.codes.ahead, D, self.n_threads)
 
     def has_stalled(self, tol: float) -> bool:
         """Return whether the last iterations lowered the cost by less than the share ``tol``."""
@@ -262,9 +282,11 @@ class _Descent:
 def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
     """Code all samples over the final dictionary, keep their statistics; return ``Σ ‖x − αD‖²``."""
     coder = _lasso(state)
-    state.D = state.feasible_D()
+    if state.constraint.adapts:
+        project_all(state.constraint, state.D)
     codes.take_back()
-    A, B, penalty = codes.step(state.D, coder, 0.0, FIRST_SWEEPS, n_threads)
+    D = state.D.astype(codes.new.dtype, copy=False)
+    A, B, penalty = codes.step(D, coder, 0.0, FIRST_SWEEPS, n_threads)
     past, weight = state.stats[-1], 1.0 / state.learner.batch_size
     past.clear()
     past.A += weight * A
@@ -280,15 +302,7 @@ def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
         wide = state.D.astype(np.float64)
         left = codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T)
         return max(0.0, float(left))
-    parts = np.zeros(codes.groups)
-
-    def task(group: int) -> None:
-        for rows, x in codes.chunks(group):
-            residual = x - codes.new[:, rows].T @ state.D
-            parts[group] += sum_of_squares(residual)
-
-    run_tasks(task, codes.groups, n_threads)
-    return float(parts.sum())
+    return codes.squared_error(codes.new, D, n_threads)
 
 
 def _lasso(state: State) -> Lasso:
@@ -306,7 +320,7 @@ def _revive(atoms: Atoms, codes: DenseCodes, A: Array, rng: np.random.Generator)
         if norm == 0.0:
             continue
         atom /= norm
-        project_checked(atoms.constraint, atom)
+        project_checked(atoms.constraint, atom, int(j))
         atoms.old[j] = atoms.ahead[j] = atom
         codes.old[j] = codes.ahead[j] = 0.0
         replaced += 1

@@ -11,13 +11,15 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows, as_floats
 from smalto.coders.base import Coder
-from smalto.coders.coding import ROWS_AT_ONCE, code_rows, prepare
+from smalto.coders.coding import ROWS_AT_ONCE, code_rows
 from smalto.coders.lasso import Lasso
+from smalto.coders.preparing import prepare
 from smalto.coders.signals import Signals, blocks
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
 from smalto.kernels.coding.nonnegative import PANEL, descend, make_panel
 from smalto.learning.dictionary.sweep import sweep
+from smalto.learning.dictionary.wanted_density import REACH, project_all
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
@@ -89,6 +91,23 @@ class DenseCodes:
         penalty = float(coder.lam or 0.0) * float(sums.sum())
         return A, B, penalty + 0.5 * float(coder.ridge) * float(np.trace(A))
 
+    def squared_error(self, C: Array, D: Array, n_threads: int) -> float:
+        """Return ``Σ ‖x − αD‖²`` over dense rows, for codes C, from the residuals."""
+        parts = np.zeros(self.groups)
+
+        def task(group: int) -> None:
+            for rows, x in self.chunks(group):
+                parts[group] += sum_of_squares(x - C[:, rows].T @ D)
+
+        run_tasks(task, self.groups, n_threads)
+        return float(parts.sum())
+
+    def cast(self, dtype: Any) -> None:
+        """Go on in another dtype."""
+        self.old, self.new, self.ahead = (
+            codes.astype(dtype, copy=False) for codes in (self.old, self.new, self.ahead)
+        )
+
     def accept(self) -> None:
         """Accept the new codes; the next step overwrites the old ones."""
         self.old, self.new = self.new, self.old
@@ -111,14 +130,25 @@ class Atoms:
     constraint: Constraint
     free: bool  # see `is_free`: atoms may have any length during the descent
 
-    def step(self, A: Array, B: Array, sweeps: int, n_threads: int) -> Array:
-        """Return the atoms after coordinate descent on the surrogate, starting from ``ahead``."""
+    def step(self, A: Array, B: Array, sweeps: int, n_threads: int) -> tuple[Array, Constraint]:
+        """Return the atoms after coordinate descent on the surrogate, starting from ``ahead``.
+
+        Also return their set, which changes if it aims at a density.
+        """
         D = self.ahead.copy()
         if not self.free:
-            part = (Stats(A, B),)
-            for _ in range(min(sweeps, CONSTRAINED_SWEEPS)):
-                sweep(D, part, self.constraint, n_threads)
-            return D
+            part, before = (Stats(A, B),), self.constraint
+
+            def update(tried: Constraint) -> Array:
+                D[:] = self.ahead
+                if tried is not before:
+                    project_all(tried, D)
+                for _ in range(min(sweeps, CONSTRAINED_SWEEPS)):
+                    sweep(D, part, tried, n_threads)
+                return D
+
+            self.constraint = before.adapted(update, REACH)
+            return D, self.constraint
         k, m = D.shape
         G, Q, none = A.astype(D.dtype), B.astype(D.dtype), D.dtype.type(0.0)
 
@@ -128,7 +158,7 @@ class Atoms:
             descend(G, part, none, sweeps, D, begin, end, make_panel(k, D.dtype))
 
         run_tasks(task, -(-m // _COLUMNS), n_threads)
-        return D
+        return D, self.constraint
 
     def accept(self, D: Array, beta: float) -> None:
         """Accept the new atoms D, and extrapolate from them."""
@@ -136,9 +166,13 @@ class Atoms:
         if self.free:
             np.maximum(self.ahead, 0.0, out=self.ahead)
         elif beta > 0.0:
-            for atom in self.ahead:
-                project_checked(self.constraint, atom)
+            for j, atom in enumerate(self.ahead):
+                project_checked(self.constraint, atom, j)
         self.old = D
+
+    def cast(self, dtype: Any) -> None:
+        """Go on in another dtype."""
+        self.old, self.ahead = self.old.astype(dtype), self.ahead.astype(dtype)
 
     def take_back(self) -> None:
         """Discard the step: the next one starts from the accepted atoms, without extrapolation."""
@@ -154,8 +188,8 @@ class Atoms:
         if not self.free:
             return self.old.copy()
         scaled = (self.old / self.lengths()[:, None]).astype(self.old.dtype)
-        for atom in scaled:
-            project_checked(self.constraint, atom)
+        for j, atom in enumerate(scaled):
+            project_checked(self.constraint, atom, j)
         return scaled
 
 

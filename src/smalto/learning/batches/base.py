@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.coders.coding import prepare, warn_of_zeros
+from smalto.coders.coding import warn_of_zeros
+from smalto.coders.preparing import prepare
 from smalto.learning.batches.code_samples import code_samples
 from smalto.learning.batches.samples import Samples
 from smalto.learning.memory.contributions import Part
@@ -48,6 +49,7 @@ class Batches(ABC):
     n_features: int
     dtype: np.dtype[Any]
     has_missing: bool = False
+    in_memory: bool = False  # whether all samples are in memory
     is_reading: bool = False  # True after an exception: it came from reading
 
     @contextmanager
@@ -104,7 +106,7 @@ class LocalBatch(MiniBatch):
                 yield part
                 block = next(self.blocks, None)
 
-        return CodedBatch(parts(), prepared.G)
+        return CodedBatch(parts(), prepared.G if prepared.exponents is None else None)
 
 
 def recalibrate(state: State, rows: Callable[[], Rows], n_threads: int) -> None:

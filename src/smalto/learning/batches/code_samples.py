@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from smalto.checks import Array
+import numpy as np
+
+from smalto.checks import Array, check_scale
+from smalto.coders.checked_coder import penalty_of
 from smalto.coders.codes import Codes
-from smalto.coders.coding import Prepared, code_rows, count_out_of_reach
+from smalto.coders.coding import code_rows, count_out_of_reach
+from smalto.coders.preparing import Prepared
 from smalto.learning.batches.samples import Samples, filled
 from smalto.learning.dictionary.feature_sweep import View
 from smalto.learning.memory.contributions import Contribution, Part
@@ -22,12 +26,13 @@ def code_samples(
     k, signals = len(D), samples.signals
     seen = signals if view is None else view.signals(signals)
     coded = code_rows(seen, prepared, start, n_threads)
+    check_scale("the samples", np.sqrt(coded.norms.max(initial=0.0, keepdims=True)), D.dtype)
     codes = coded.codes.as_csr(k)
     new = Contribution.of(
         coded,
         filled(signals, codes, D),
         k,
-        prepared.coder.penalty(codes, signals.groups),
+        penalty_of(prepared.coder, codes, signals.groups),
         samples.weights,
         filled=view is not None or signals.missing is not None,
     )

@@ -19,7 +19,7 @@ from smalto.learning.batches.samples import (
 )
 from smalto.learning.memory.state import State
 from smalto.sources import ArraySource, Order, ReadAhead, Source, as_set
-from smalto.sources.base import finite_rows
+from smalto.sources.base import finite_rows, read_rows
 from smalto.sources.order import FIRST_SAMPLES
 
 
@@ -55,6 +55,7 @@ class DatasetBatches(Batches):
         self.weights, self.groups = weights, groups
         self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
         self.has_missing = mask is not None or missing is not None
+        self.in_memory = isinstance(source, ArraySource)
         self.n_draws = source.n_rows if groups is None else len(groups[0]) - 1
         self._zeroed = False  # whether masked entries are zero and all others finite
         self._ahead: ReadAhead[tuple[Samples, int, int]] | None = None
@@ -182,7 +183,7 @@ class DatasetBatches(Batches):
 
     def _take(self, numbers: Array, groups: Array | None = None) -> Samples:
         """Return the samples with these numbers."""
-        X = self.source.rows(numbers)
+        X = read_rows(self.source, numbers, nan=self.has_missing)
         signals = Signals(X, groups=groups)
         mask = None if self.mask is None else self.mask[numbers]
         if self._zeroed and mask is not None:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from smalto.checks import check_kind
 from smalto.learning.memory.record import Record
-from smalto.learning.memory.state import State
+from smalto.learning.memory.state import State, check_atoms
 
 # Called after every step; a true result ends the run. Plain functions qualify.
 CallbackLike: TypeAlias = "Callable[[State, Record], bool | None]"
@@ -46,7 +46,13 @@ class Callbacks:
     def call(self, state: State, record: Record) -> bool:
         """Call each callback after a step; return whether one of them asks to stop."""
         answers: list[bool] = []
-        self._each(lambda callback: answers.append(bool(callback(state, record))))
+        shape, dtype = state.D.shape, state.D.dtype
+
+        def call(callback: CallbackLike) -> None:
+            answers.append(bool(callback(state, record)))
+            check_atoms(f"the callback {_name(callback)}", state.D, shape, dtype)
+
+        self._each(call)
         return any(answers)
 
     def finish(self, state: State) -> None:
@@ -65,6 +71,11 @@ class Callbacks:
                 try:
                     action(callback)
                 except BaseException as error:  # noqa: BLE001 (raised after the loop)
+                    error.add_note(f"It came from the callback {_name(callback)}.")
                     first = first or error
         if first is not None:
             raise first
+
+
+def _name(callback: Any) -> str:
+    return str(getattr(callback, "__qualname__", type(callback).__name__))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tqdm.auto import tqdm
-
 from smalto.learning.callbacks.base import Callback
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
@@ -34,6 +32,8 @@ class Progress(Callback):
             self.close()  # a new run has begun
         if self._bar is None:
             self._cost = None
+            from tqdm.auto import tqdm  # on first use: it takes longer to import than to run
+
             self._bar = tqdm(total=self.total, unit=f" {self.unit}", unit_scale=True)
         # The costs of single batches fluctuate: show their running mean.
         cost = record.batch_cost

@@ -87,7 +87,7 @@ def sweep_view(
             room, inner = constraint.divided(D[j])
             if room > 0:
                 atom /= D.dtype.type(room)
-                project_checked(inner, atom)
+                project_checked(inner, atom, j)
                 atom *= D.dtype.type(room)
             else:
                 atom.fill(0.0)

@@ -6,10 +6,11 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.coding import gram
+from smalto.coders.preparing import gram
 from smalto.learning.dictionary.new_atoms import as_atom
 from smalto.learning.memory.state import State
 
+_UNTRIED = 0.2  # share of the usual time after which an atom that was never used is replaced
 _FADE = 0.9  # factor on the remembered costs at each step, so that newer samples win
 
 
@@ -38,7 +39,9 @@ def replace_atoms(state: State, G: Array | None, n_threads: int) -> int:
     k = len(state.D)
     if G is None:
         G = gram(state.D, n_threads)
-    idle = np.flatnonzero(state.samples - state.last_used > replacement.idle * k)
+    # Atoms that were never used, such as first atoms far from the data, are given up sooner.
+    patience = np.where(state.last_used > 0, 1.0, _UNTRIED) * replacement.idle
+    idle = np.flatnonzero(state.samples - state.last_used > patience * k)
     doubles = _duplicates(state.D, G[:k, :k], replacement.correlation)
     replaced = 0
     for j in dict.fromkeys([*idle.tolist(), *doubles]):  # without repetition

@@ -65,8 +65,8 @@ def gradient_step(
         add_scaled(stats.A[first:last], stats.scale, A)
         add_scaled(stats.B[first:last], stats.scale, B)
         moved[first:last] = D[first:last] - D.dtype.type(rate) * (A @ D - B)
-        for atom in moved[first:last]:
-            project_checked(constraint, atom)
+        for j in range(first, last):
+            project_checked(constraint, moved[j], j)
 
     run_tasks(task, -(-k // BLOCK), n_threads)
     D[:] = moved

@@ -12,7 +12,6 @@ import numpy as np
 
 from smalto import coders, constraints
 from smalto.checks import Array
-from smalto.constraints.density import DensitySearch
 from smalto.learning.learners.batch import Batch
 from smalto.learning.learners.online import Online
 from smalto.learning.learners.sgd import SGD
@@ -29,7 +28,7 @@ def _built_in() -> dict[str, type]:
     public = [*vars(coders).values(), *vars(constraints).values()]
     roles = (coders.Coder, constraints.Constraint)
     kinds = [kind for kind in public if _is_setting(kind) and issubclass(kind, roles)]
-    kinds += [Online, Batch, SGD, Replacement, Continuation, DensitySearch]
+    kinds += [Online, Batch, SGD, Replacement, Continuation]
     return {kind.__name__: kind for kind in kinds}
 
 
@@ -178,6 +177,5 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is tuple:
         inner = typing.get_args(hint)[0]
         return isinstance(value, tuple) and all(_fits(item, inner) for item in value)
-    if hint in (bool, str) or hint in _PARTS.values():
-        return isinstance(value, hint)
-    return True
+    plain = isinstance(hint, type) and hint is not Any and origin is None
+    return isinstance(value, hint) if plain else True

@@ -177,6 +177,9 @@ def read_file(path: Path, kinds: tuple[str, ...]) -> tuple[str, Any, dict[str, A
     if not path.exists():
         message = f"there is no file {path}"
         raise FileNotFoundError(message)
+    if path.is_dir():
+        message = f"{path} is a folder, not a complete safetensors file"
+        raise ValueError(message)
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = dict(file.metadata() or {})

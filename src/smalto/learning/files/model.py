@@ -12,8 +12,10 @@ from smalto.checks import Array, check_finite, check_kind, check_role
 from smalto.coders._encode import encode
 from smalto.coders.base import Coder
 from smalto.constraints import Constraint
+from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.files.as_json import from_json, to_json
 from smalto.learning.files.container import read_file, write_file
+from smalto.learning.files.state_checks import check_problem
 from smalto.learning.files.state_file import KIND as STATE
 from smalto.learning.files.state_file import state_from
 from smalto.learning.memory.state import State
@@ -68,7 +70,8 @@ class Model:
     @classmethod
     def of(cls, state: State, info: dict[str, Any] | None = None) -> Model:
         """Return the model of a state, such as ``result.state`` or ``estimator.state_``."""
-        return cls(state.feasible_D(), state.coder.fixed(), state.constraint, dict(info or {}))
+        D, constraint = feasible(state)
+        return cls(D, state.coder.fixed(), constraint, dict(info or {}))
 
     def encode(self, X: Any, **options: Any) -> Any:
         """Return sparse codes of the rows of X: `smalto.encode` with this dictionary and coder."""
@@ -97,7 +100,9 @@ class Model:
             return cls.of(state_from(path, settings, arrays))
         try:
             coder, constraint, info = (settings[key] for key in ("coder", "constraint", "info"))
-            return cls(arrays["D"], from_json(coder, arrays), from_json(constraint, arrays), info)
+            parts = from_json(coder, arrays), from_json(constraint, arrays)
+            check_problem(*parts, arrays["D"])
+            return cls(arrays["D"], *parts, info)
         except (KeyError, TypeError, ValueError) as error:
             message = f"{path} does not hold a valid model: {error}"
             raise ValueError(message) from error

@@ -53,7 +53,11 @@ class Learner(ABC):
 
     @abstractmethod
     def update(self, state: State, n_new: int, n_threads: int) -> None:
-        """Update the dictionary, after ``n_new`` samples were added."""
+        """Update the dictionary, after ``n_new`` samples were added.
+
+        It may be called again from the same dictionary with another ``state.constraint``, in
+        search of a wanted density: it should change nothing else but the surrogate.
+        """
 
     def end_epoch(self, state: State) -> None:
         """Update the statistics at the end of an epoch."""

@@ -27,7 +27,7 @@ class Batch(Learner):
     sweeps: int = 5
 
     def __post_init__(self) -> None:
-        check_integer("sweeps", self.sweeps)
+        check_integer("sweeps", self.sweeps, high=10_000)
 
     whole_data: ClassVar[bool] = True
 

@@ -62,8 +62,8 @@ class Online(Learner):
 
     def __post_init__(self) -> None:
         if self.batch_size is not None:
-            check_integer("batch_size", self.batch_size)
-        check_integer("sweeps", self.sweeps)
+            check_integer("batch_size", self.batch_size, high=2**53)
+        check_integer("sweeps", self.sweeps, high=10_000)
         check_number("t0", self.t0, low=0)
         if self.rho is not None:
             check_number("rho", self.rho, low=0)
@@ -179,3 +179,16 @@ class Online(Learner):
             old.clear()
             state.stats = (new, old)
             state.measure_surrogate()
+
+
+def go_online(state: State) -> None:
+    """Turn the state after batch learning, in place, into that of `Online` after one epoch."""
+    learner = Online().resolve(len(state.D), None)
+    past = Stats.zeros(*state.D.shape)
+    for part in state.stats:
+        past.add(part, 1.0 / learner.rows_per_step(0))
+    n = state.n_rows or 0
+    state.learner, state.stats, state.store = learner, (Stats.zeros(*state.D.shape), past), None
+    state.n_rows, state.samples = None, n
+    state.last_used = np.where(past.A.diagonal() > 0.0, n, 0)
+    state.measure_surrogate()

@@ -36,7 +36,7 @@ class SGD(Learner):
     def __post_init__(self) -> None:
         check_number("a", self.a, low=0, strict=True)
         check_number("b", self.b, low=0)
-        check_integer("batch_size", self.batch_size)
+        check_integer("batch_size", self.batch_size, high=2**53)
 
     @property
     def has_surrogate(self) -> bool:

@@ -10,7 +10,8 @@ from scipy import sparse
 
 from smalto.checks import Array, Rows
 from smalto.coders.codes import Codes
-from smalto.coders.coding import Coded, squared_norms
+from smalto.coders.coding import Coded
+from smalto.coders.preparing import squared_norms
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.learning.sums import Users, add_to_gram, add_to_products, list_users
 from smalto.learning.memory.statistics import Stats

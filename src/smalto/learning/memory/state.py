@@ -12,7 +12,7 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.base import Coder
 from smalto.constraints import Constraint
-from smalto.constraints.density import DensitySearch, density
+from smalto.constraints.density import density
 from smalto.learning.memory.code_store import CodeStore
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.statistics import Stats
@@ -51,8 +51,6 @@ class State:
         The last code of every sample (`Online(memory="replace")`).
     replacement, continuation
         The other settings of the run.
-    search : DensitySearch
-        State of the search for a wanted density of the atoms.
     history : list of Record
         One record per step since the beginning of the run, also after it was resumed. With a
         validation set, a record of the state before the first step comes first.
@@ -77,7 +75,6 @@ class State:
     seconds: float = 0.0
     replacement: Replacement = field(default_factory=Replacement)
     continuation: Continuation | None = None
-    search: DensitySearch = field(default_factory=DensitySearch)
     history: list[Record] = field(default_factory=list)
 
     def copy(self) -> State:
@@ -113,26 +110,11 @@ class State:
 
         return load_state(path)
 
-    def feasible_D(self) -> Array:
-        """Return a copy of the dictionary with every atom inside the constraint set.
-
-        Atoms can lie outside only if the set has changed since they were last updated.
-        """
-        D = self.D.copy()
-        if self.constraint.adapts:
-            for atom in D:
-                self.constraint.project(atom)
-        return D
-
     def coder_now(self) -> Coder:
         """Return the coder of the next step, with a smaller λ during continuation."""
         return (
             self.coder if self.continuation is None else self.continuation.at(self.coder, self.step)
         )
-
-    def adapt_constraint(self, D: Array) -> None:
-        """Adjust a constraint that aims at a density of the atoms to the current density of D."""
-        self.constraint, self.search = self.constraint.adapted(D, self.search)
 
     def end_epoch(self) -> None:
         """End the epoch: update the statistics, and count it."""
@@ -201,4 +183,19 @@ def check_state(state: State, n_atoms: int, n_features: int, dtype: np.dtype[Any
         raise ValueError(message)
     if state.D.dtype != dtype:
         message = f"the state was created from {state.D.dtype} data, but this data is {dtype}"
+        raise ValueError(message)
+
+
+def check_atoms(culprit: str, D: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise ValueError, with the name of the culprit, unless D is still a finite dictionary."""
+    if not isinstance(D, np.ndarray) or D.shape != shape or D.dtype != dtype:
+        seen = f"{D.dtype} {D.shape}" if isinstance(D, np.ndarray) else type(D).__name__
+        message = f"{culprit} must leave the dictionary {dtype} of shape {shape}, got {seen}"
+        raise ValueError(message)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(D.sum()):
+            return
+    bad = np.flatnonzero(~np.isfinite(D).all(axis=1))
+    if len(bad):
+        message = f"{culprit} wrote NaN or infinity into atom {bad[0]}"
         raise ValueError(message)

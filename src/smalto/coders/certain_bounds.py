@@ -1,0 +1,135 @@
+"""Codes within an ℓ1 ball or an error bound, found slowly and certainly through lassos."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.coders.certain_lasso import (
+    USABLE,
+    certain_lasso,
+    corrected_residual,
+    least_error,
+    with_signs,
+)
+
+_LAST = 1e-13  # λ at which a lasso is least squares, relative to the largest correlation
+_CLOSE = 1e-12  # relative precision of λ where zeros and signs of its code are not enough
+_MOST_LASSOS = 60
+
+
+def certain_in_ball(x: Array, D: Array, weights: Array, radius: float, positive: bool) -> Array:
+    """Return ``argmin ½‖x − αD‖²`` over ``Σ w_j|α_j| ≤ radius``."""
+
+    def excess(code: Array) -> float:
+        return _length(code, weights) - radius
+
+    def exact(_: Array, fitted: Array, falls: Array, slopes: Array) -> float:
+        return float((slopes @ fitted - radius) / (slopes @ falls))
+
+    code = _search(x, D, weights, positive, excess, exact)
+    length = _length(code, weights)
+    return code if length <= radius else code * (radius / length)
+
+
+def certain_to_error(x: Array, D: Array, weights: Array, eps: float, positive: bool) -> Array:
+    """Return ``argmin Σ w_j|α_j|`` over ``‖x − αD‖² ≤ eps``; least squares if that is out of reach."""
+    aim = eps * (1.0 - 1e-13)
+
+    def excess(code: Array) -> float:
+        left = x - code @ D
+        return float(aim - left @ left)
+
+    def exact(some: Array, fitted: Array, falls: Array, slopes: Array) -> float:
+        left = x - fitted @ D[some]
+        return float(np.sqrt(max(aim - left @ left, 0.0) / max(slopes @ falls, 1e-300)))
+
+    if x @ x <= eps:
+        return np.zeros(len(D))
+    return _search(x, D, weights, positive, excess, exact)
+
+
+def dual_point(
+    x: Array, D: Array, weights: Array, positive: bool, code: Array
+) -> tuple[Array, float]:
+    """Return the residual of a code near the optimum, without its rounding, and its steepness.
+
+    That is the largest correlation with an atom, divided by the weight of the atom.
+    """
+    left, length = x - code @ D, _length(code, weights)
+    if length > 0:
+        lam = max(float((code @ D) @ left) / length, 0.0)  # of the lasso with the same optimum
+        left = corrected_residual(x, D, lam * weights, code)
+    c = D @ left if positive else np.abs(D @ left)
+    return left, max(float(np.max(c / weights, initial=0.0)), 0.0)
+
+
+def _search(
+    x: Array,
+    D: Array,
+    weights: Array,
+    positive: bool,
+    excess: Callable[[Array], float],
+    exact: Callable[[Array, Array, Array, Array], float],
+) -> Array:
+    """Return the lasso solution of the λ at which ``excess`` of the code, which falls in λ, is 0.
+
+    ``exact`` gives this λ if the code has ``fitted − λ falls`` on some atoms and 0 on the others.
+    """
+    c = D @ x
+    top = float(np.max(np.where(weights > 0, (c if positive else np.abs(c)) / weights, 0.0)))
+    if top <= 0.0:
+        return np.zeros(len(D))
+
+    def code_at(lam: float) -> Array:
+        return certain_lasso(x, D, lam * weights, 0.0, positive)
+
+    low, high = _LAST * top, top  # the excess is above zero at the first, and not at the second
+    best = code_at(low)
+    if excess(best) <= 0.0:
+        return best
+    best, lam = np.zeros(len(D)), np.sqrt(low * high)
+    for _ in range(_MOST_LASSOS):
+        code = code_at(lam)
+        if excess(code) > 0.0:
+            low = lam
+        else:
+            high, best = lam, code
+        some = np.flatnonzero(code)
+        slopes = weights[some] * np.sign(code[some])
+        fitted, falls = with_signs(x, D[some], slopes)
+        wanted = exact(some, fitted, falls, slopes) if np.isfinite(falls).all() else np.nan
+        new = np.zeros(len(D))
+        new[some] = fitted - wanted * falls
+        if low <= wanted <= high and np.all(new[some] * code[some] > 0):
+            c = D @ corrected_residual(x, D, wanted * weights, new)
+            steep = (c if positive else np.abs(c)) - wanted * weights
+            if np.all(steep <= 1e-7 * wanted * weights + 1e-15 * top):
+                return new
+        if high <= low * (1.0 + _CLOSE):
+            break
+        inside = low < wanted < high
+        lam = wanted if inside and wanted != lam else np.sqrt(low * high)
+    return best
+
+
+def least_errors(X: Array, D: Array, positive: bool, eps: Array, dtype: np.dtype[Any]) -> Array:
+    """Return the squared errors of least squares over D, as `least_error` does.
+
+    With α ≥ 0, errors above eps without the constraint are left as they are.
+    """
+    _, sizes, V = np.linalg.svd(D, full_matrices=False)
+    V = V[sizes > USABLE[dtype.itemsize] * sizes.max(initial=0.0)]
+    left = X - (X @ V.T) @ V
+    errors = np.einsum("ij,ij->i", left, left)
+    if positive:
+        for row in np.flatnonzero(errors <= eps):
+            errors[row] = least_error(X[row], D, True, dtype)
+    return np.asarray(errors)
+
+
+def _length(code: Array, weights: Array) -> float:
+    return float(np.abs(code) @ np.where(np.isfinite(weights), weights, 0.0))

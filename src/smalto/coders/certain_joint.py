@@ -1,0 +1,101 @@
+"""The joint lasso, solved slowly and certainly: see `certain_lasso.py` for the method.
+
+Newton's equation for all signals at once has a matrix that is the same for each signal, ``D Dᵀ``
+and a diagonal, but for one direction per atom, its row of coefficients: a system of one number per
+atom accounts for these.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+
+from smalto.checks import Array
+
+_AIM = 1e-12  # gap that is aimed at, relative to ½‖X‖²
+_FALL = 0.1
+_MOST_STEPS = 40
+_HALVINGS = 40
+_LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
+
+
+def certain_joint(X: Array, D: Array, lam: float) -> Array:
+    """Return ``argmin_A ½‖X − AD‖² + lam Σ_j ‖A_j‖₂``."""
+    size, length = float(np.linalg.norm(X)), float(np.linalg.norm(D, axis=1).max(initial=0.0))
+    if size == 0.0 or length == 0.0:
+        return np.zeros((len(X), len(D)))
+    # Rotations of the signals leave the norms as they are: as many as their rank are enough.
+    U, sizes, V = np.linalg.svd(X / size, full_matrices=False)
+    keep = sizes > 1e-15 * sizes[0]
+    X, back, U = sizes[keep, None] * V[keep], size / length, U[:, keep]
+    D, lam = D / length, lam / (size * length)
+    A = np.zeros((len(X), len(D)))
+    mu, last = 0.5 / len(D), 0.5 * _AIM / len(D)
+    while True:
+        A = _at(X, D, lam, A, mu)
+        if mu <= last:
+            break
+        mu = max(_FALL * mu, last)
+    allowed = max(2.0 * _gap(X, D, lam, A), 0.5e-10)
+    for least in _LEAST:
+        some = np.flatnonzero(lam * np.linalg.norm(A, axis=0) >= least)
+        new = np.zeros_like(A)
+        if some.size:
+            new[:, some] = _at(X, D[some], lam, A[:, some], mu)
+        if _gap(X, D, lam, new) <= allowed:
+            A = new
+            break
+    return back * (U @ A)
+
+
+def _at(X: Array, D: Array, lam: float, A: Array, mu: float) -> Array:
+    """Return the minimum for one μ."""
+    for _ in range(_MOST_STEPS):
+        A, fell = _newton(X, D, lam, A, mu)
+        if fell <= 0.01 * mu:
+            break
+    return A
+
+
+def _newton(X: Array, D: Array, lam: float, A: Array, mu: float) -> tuple[Array, float]:
+    norms = np.linalg.norm(A, axis=0)
+    root = np.sqrt(mu * mu + lam * lam * norms * norms)
+    pull = lam * lam / (mu + root)
+    downhill = (X - A @ D) @ D.T - A * pull
+    rows = np.vstack([D.T, np.diag(np.sqrt(pull))])
+    scale = np.linalg.norm(rows, axis=0)
+    R = np.linalg.qr(rows / scale, mode="r")
+    half = scipy.linalg.solve_triangular(R, np.diag(1.0 / scale), trans="T", check_finite=False)
+    inverse = half.T @ half
+    U = A / np.where(norms > 0, norms, 1.0)
+    plain = downhill @ inverse
+    by = pull * (1.0 - mu / root)
+    matrix = np.eye(len(D)) - ((U.T @ U) * inverse) * by
+    along = np.linalg.lstsq(matrix, np.einsum("ij,ij->j", U, plain))[0]
+    step = plain + (U * (by * along)) @ inverse
+    slope = float(np.sum(downhill * step))
+    if not slope > 0.0:
+        step, slope = plain, float(np.sum(downhill * plain))
+    before, length = _smooth(X, D, lam, A, mu), 1.0
+    for _ in range(_HALVINGS):
+        new = A + length * step
+        if _smooth(X, D, lam, new, mu) <= before - 0.1 * length * slope:
+            return new, slope
+        length *= 0.5
+    return A, 0.0
+
+
+def _smooth(X: Array, D: Array, lam: float, A: Array, mu: float) -> float:
+    """Return the objective with its barrier."""
+    root = np.sqrt(mu * mu + lam * lam * np.einsum("ij,ij->j", A, A))
+    left = X - A @ D
+    return float(0.5 * np.sum(left * left) + np.sum(root - mu * np.log((mu + root) / lam)))
+
+
+def _gap(X: Array, D: Array, lam: float, A: Array) -> float:
+    """Return the duality gap; the scaled residuals are the dual point."""
+    left = X - A @ D
+    C = left @ D.T
+    scale = 1.0 / max(1.0, float(np.linalg.norm(C, axis=0).max()) / lam)
+    missed = lam * np.linalg.norm(A, axis=0).sum() - scale * np.sum(A * C)
+    return float(0.5 * np.sum(left * left) * (1.0 - scale) ** 2 + missed)

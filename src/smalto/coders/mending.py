@@ -1,0 +1,297 @@
+"""A second look at codes that rounding may have spoilt, and better ones in their place.
+
+The solvers work on the Gram matrix, whose condition is the square of the dictionary's. With similar
+atoms its rounding can make codes useless. A cheap test after each chunk finds the codes of which
+this is possible: those with large coefficients that cancel each other, and those that a kernel
+itself reports. They are certified in float64, from D. What fails is solved again: float32 signals in
+float64, and what fails then by the coder's `Coder.certain`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array
+from smalto.coders.base import PROMISED_GAP, Certified, Coder, Sizes
+from smalto.coders.certain_bounds import least_errors
+from smalto.coders.certificates import residuals_of
+from smalto.coders.chunks import Chunk, Problem, Residuals
+from smalto.coders.codes import Codes
+from smalto.coders.parameters import of_rows
+from smalto.coders.signals import Signals
+from smalto.kernels.coding.doubt import doubtful_rows
+
+_LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm
+_TINY = np.finfo(np.float64).tiny
+_WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
+_ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
+
+
+def doubtful(codes: Codes, chunk: Chunk, coder: Coder, atoms: Sizes) -> Array:
+    """Return the rows whose codes need to be checked; whole groups of them."""
+    found = np.empty(len(chunk.Q), np.bool_)
+    limit = _LARGEST[chunk.Q.dtype.itemsize]
+    count = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, found)
+    delicate = coder.delicate(chunk, atoms)
+    stuck = chunk.stuck is not None and chunk.stuck[0] > 0
+    if not count and not stuck and delicate is False:
+        return np.empty(0, np.int64)
+    return whole_groups(np.flatnonzero(found | stuck | delicate), chunk.groups)
+
+
+def whole_groups(rows: Array, groups: Array | None) -> Array:
+    """Return the rows of all groups of which one row is given; the rows as they are if None."""
+    if groups is None or not rows.size:
+        return rows
+    numbers = np.unique(np.searchsorted(groups, rows, side="right") - 1)
+    return np.concatenate([np.arange(groups[g], groups[g + 1]) for g in numbers])
+
+
+class Mender:
+    """Certifies codes of some signals, and solves again where they fall short.
+
+    Parameters
+    ----------
+    coder : Coder
+        The problem.
+    signals : Signals
+        The signals; whole groups if there are groups.
+    D : array (k, m), float64
+        The dictionary.
+    numbers : array or None
+        Row numbers in the X given to `encode`.
+    dtype : dtype
+        Type of the codes.
+    """
+
+    def __init__(
+        self,
+        coder: Coder,
+        signals: Signals,
+        D: Array,
+        numbers: Array | None,
+        dtype: np.dtype[Any],
+    ) -> None:
+        self.coder, self.signals, self.D = coder, signals, D
+        self.numbers, self.dtype = numbers, dtype
+        self.allowed = PROMISED_GAP[dtype.itemsize]
+        X = signals.X.toarray() if sparse.issparse(signals.X) else signals.X
+        self.X = X.astype(np.float64)
+        self.fit = np.empty(len(signals))  # of the codes that were measured last
+        self.lower = np.full(len(signals), -np.inf)  # bounds on the optima, the best so far
+
+    def mend(self, codes: Codes, again: Callable[[Array], Codes] | None) -> tuple[Codes, Array]:
+        """Return codes and how far they are from their optimum, relative to ½‖x‖².
+
+        ``again`` codes some rows in float64.
+        """
+        short = self.shortfalls(codes)
+        if again is not None:
+            codes, short = self._replace(codes, short, again)
+        short = self._with_better_bounds(codes, short)
+        codes, short = self._replace(codes, short, self._certain)
+        codes, short = self._replace(codes, short, self._nothing, _WORSE)
+        if self.signals.groups is not None:  # single signals of a group may still be worse
+            rows = np.flatnonzero(self.fit > 0.5 * np.einsum("ij,ij->i", self.X, self.X))
+            nothing = self._nothing(rows)
+            codes = codes.put(rows, nothing._replace(values=nothing.values.astype(self.dtype)))
+        return codes, self.shortfalls(codes)
+
+    def _replace(
+        self, codes: Codes, short: Array, solve: Callable[[Array], Codes], limit: float = 0.0
+    ) -> tuple[Codes, Array]:
+        """Return the codes with those that fall short solved again, where that is better."""
+        rows = np.flatnonzero(~(short <= max(self.allowed, limit)))
+        if not rows.size:
+            return codes, short
+        new = solve(rows)
+        if self.dtype == np.float32:  # exact codes give the better bound
+            wide = codes._replace(values=codes.values.astype(np.float64))
+            self.shortfalls(wide.put(rows, new))
+            short = self.shortfalls(codes)
+        new = codes.put(rows, new._replace(values=new.values.astype(self.dtype)))
+        after = self.shortfalls(new)
+        short = np.where(np.isnan(short), np.inf, self.shortfalls(codes))
+        better = rows[after[rows] < short[rows]]
+        codes = codes.put(better, new.take(better))
+        return codes, self.shortfalls(codes)
+
+    def _with_better_bounds(self, codes: Codes, short: Array) -> Array:
+        """Return the shortfalls with bounds on the optima that cost more."""
+        rows = np.flatnonzero((short > self.allowed) & np.isfinite(short))
+        if not rows.size:
+            return short
+        dense = codes.as_csr(len(self.D))
+        for part, problem in self._problems(rows):
+            bound = self.coder.lower_bound(problem, dense[part].toarray().astype(np.float64))
+            self.lower[part] = np.maximum(self.lower[part], bound)
+        return self.shortfalls(codes)
+
+    def _certain(self, rows: Array) -> Codes:
+        """Solve some rows by the coder's slow method; zero codes if it has none."""
+        found = np.zeros((len(rows), len(self.D)))
+        for part, problem in self._problems(rows):
+            with np.errstate(all="ignore"):
+                codes = self.coder.certain(problem)
+            if codes is None:
+                continue
+            codes = np.where(np.isfinite(codes), codes, 0.0)
+            found[np.searchsorted(rows, part)] = codes
+            bound = self.coder.lower_bound(problem, codes)
+            self.lower[part] = np.maximum(self.lower[part], bound)
+        return _compressed(found)
+
+    def _nothing(self, rows: Array) -> Codes:
+        """Return zero codes: the last resort for codes that are worse."""
+        return _compressed(np.zeros((len(rows), len(self.D))))
+
+    def _problems(self, rows: Array) -> Iterator[tuple[Array, Problem]]:
+        """Yield single signals, or groups of them: their rows and their problem."""
+        groups, missing = self.signals.groups, self.signals.missing
+        weights = self.signals.penalty_weights
+        numbers = rows if groups is None else np.searchsorted(groups, rows, side="right")
+        for part in np.split(rows, np.flatnonzero(np.diff(numbers)) + 1):
+            known = slice(None) if missing is None else ~missing[part[0]]
+            own = np.ones(len(self.D))
+            if weights is not None:
+                own = weights[part[0] if len(weights) > 1 else 0]
+            chosen = None if self.numbers is None else self.numbers[part]
+            X, D = self.X[part][:, known], np.ascontiguousarray(self.D[:, known])
+            yield part, Problem(X, D, own, chosen, self.dtype)
+
+    def shortfalls(self, codes: Codes) -> Array:
+        """Return how far codes are above their optimum, relative to ½‖x‖²; infinite if not finite.
+
+        For a problem that is not convex, by how much they are above the zero code or, for least
+        squares on the atoms in use, from those.
+        """
+        csr = codes.as_csr(len(self.D)).astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            spoilt = ~np.isfinite(np.asarray(abs(csr).sum(axis=1)).ravel())
+        csr.data[np.repeat(spoilt, np.diff(csr.indptr))] = 0.0
+        left = residuals_of(self.signals, self.D, csr, self.numbers)
+        self.fit = 0.5 * left.squares
+        short = self._relative(left)
+        if self.coder.positive:
+            spoilt |= np.asarray((csr < 0).sum(axis=1)).ravel() > 0
+        short[spoilt] = np.inf
+        groups = self.signals.groups
+        if groups is not None and len(short):
+            short = np.repeat(np.maximum.reduceat(short, groups[:-1]), np.diff(groups))
+        return short
+
+    def _relative(self, left: Residuals) -> Array:
+        coder, groups = self.coder, self.signals.groups
+        bound = coder.error_bound()
+        if bound is not None:
+            return self._beyond(left, bound)
+        half = 0.5 * _together(left.norms, groups)
+        unit = np.maximum(half, _TINY)
+        objective = _together(0.5 * left.squares + coder.penalty(left.codes, groups), groups)
+        worse = objective - half * (1.0 + _ROUNDING[self.dtype.itemsize])
+        short = np.where(worse > 0, worse / unit + _WORSE, 0.0)
+        if isinstance(coder, Certified):
+            gap = self._above_bound(objective, _together(coder.gap(left), groups))
+            short = np.maximum(short, np.where(half > 0, gap / unit, 0.0))
+        elif coder.any_atom_scale:  # least squares on the atoms in use
+            short = np.maximum(short, self._off_least_squares(left.codes) / unit)
+        return np.asarray(short)
+
+    def _off_least_squares(self, codes: Any) -> Array:
+        """Return by how much the fit of each problem is above that of least squares on its atoms.
+
+        With α ≥ 0 it is at an optimum too, where no coefficient is zero.
+        """
+        out = np.zeros(codes.shape[0])
+        for rows, problem in self._problems(np.arange(len(out))):
+            part = codes[rows].toarray()
+            atoms = problem.D[np.abs(part).sum(axis=0) > 0]
+            basis = np.linalg.qr(atoms.T)[0]
+            out[rows] = 0.5 * np.sum(((problem.X - part @ problem.D) @ basis) ** 2)
+        return out
+
+    def _above_bound(self, objective: Array, gap: Array) -> Array:
+        """Return gaps to the best bounds on the optima so far; infinite gaps stay so."""
+        self.lower = np.maximum(self.lower, objective - gap)
+        return np.where(np.isfinite(gap), np.minimum(gap, objective - self.lower), gap)
+
+    def _beyond(self, left: Residuals, bound: Any) -> Array:
+        """Return the shortfalls of codes whose error is bounded; 0 where no code meets the bound."""
+        coder, groups = self.coder, self.signals.groups
+        n = len(left.norms)
+        norms, squares = _together(left.norms, groups), _together(left.squares, groups)
+        sizes = np.ones(n) if groups is None else np.repeat(np.diff(groups), np.diff(groups))
+        eps = of_rows("eps", bound, self.numbers, n) * sizes
+        rounding = 1e-5 if self.dtype.itemsize == 4 else 1e-10
+        unit = np.maximum(norms, _TINY)
+        missed = np.maximum(squares - eps, 0.0) / unit
+        short = np.zeros(n)
+        if isinstance(coder, Certified):
+            lengths = left.lengths()
+            gap = self._above_bound(lengths, coder.gap(left))
+            short = np.where(lengths > 0, gap / np.maximum(lengths, _TINY), 0.0)
+        out = np.flatnonzero(missed > rounding)
+        short[out] = 1.0 + missed[out]
+        lost = out[~self._able(out, eps)]
+        # Where the bound is out of reach, least squares are asked for.
+        off = np.abs(_together(left.inner(), groups)) / unit
+        short[lost] = np.where(off[lost] > np.sqrt(self.allowed), off[lost] + missed[lost], 0.0)
+        return np.asarray(short)
+
+    def _able(self, rows: Array, eps: Array) -> Array:
+        """Return for which of these rows least squares meet the bound."""
+        missing, positive = self.signals.missing, bool(self.coder.positive)
+        able = np.zeros(len(rows), np.bool_)
+        holes = np.zeros(len(rows), np.bool_) if missing is None else missing[rows].any(axis=1)
+        whole = rows[~holes]
+        if whole.size:
+            errors = least_errors(self.X[whole], self.D, positive, eps[whole], self.dtype)
+            able[~holes] = _together(errors, self._among(whole)) <= eps[whole]
+        for place in np.flatnonzero(holes):
+            row = rows[place]
+            known = ~missing[row]  # type: ignore[index]
+            X, D = self.X[[row]][:, known], self.D[:, known]
+            error = least_errors(X, D, positive, eps[[row]], self.dtype)
+            able[place] = error[0] <= eps[row]
+        return able
+
+    def _among(self, rows: Array) -> Array | None:
+        """Return the groups of some rows, which are whole groups."""
+        groups = self.signals.groups
+        if groups is None:
+            return None
+        numbers = np.searchsorted(groups, rows, side="right") - 1
+        return np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(rows))
+
+
+def _together(values: Array, groups: Array | None) -> Array:
+    """Return the sum over its group for each row; the values themselves without groups."""
+    if groups is None or not len(values):
+        return values
+    return np.repeat(np.add.reduceat(values, groups[:-1]), np.diff(groups))
+
+
+def _compressed(codes: Array) -> Codes:
+    csr = sparse.csr_array(codes)
+    return Codes(csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data)
+
+
+def warn_if_short(short: Array | None, dtype: np.dtype[Any], stacklevel: int) -> None:
+    """Warn how many codes fall short of their optimum, and how far."""
+    if short is None:
+        return
+    count = int(np.count_nonzero(~(short <= PROMISED_GAP[dtype.itemsize])))
+    if count:
+        worst = float(np.max(short))
+        advice = "use float64, " if dtype == np.float32 else "use "
+        message = (
+            f"{count} of {len(short)} codes are not proven optimal: rounding keeps them up to "
+            f"{worst:.1e} of ½‖x‖² above a lower bound of the optimum, since atoms are too "
+            f"similar. To avoid it, {advice}a larger lam, fewer nonzeros or a ridge"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=stacklevel)

@@ -1,0 +1,132 @@
+"""Powers of two that bring signals and atoms to ordinary sizes before they are coded.
+
+Kernels square what they are given, and search in float32, where squares of 1e-25 vanish. Numbers
+times powers of two keep their digits, so a problem with signals of size 1e-100 has the codes of
+the problem at size 1, exactly. Ordinary data are left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from smalto.checks import Array, Rows
+from smalto.coders.codes import Codes
+from smalto.coders.signals import Signals
+
+_ORDINARY = 2.0**50  # squared norms between 1/this and this are left alone
+_STEP = 16  # exponents are multiples of it, so that few different problems arise
+
+
+def shifted(values: Rows, exponents: Any) -> Rows:
+    """Return ``values · 2^exponents``, exactly; one exponent for all, or one per row."""
+    exponents = np.asarray(exponents)
+    if sparse.issparse(values):
+        if exponents.ndim:
+            exponents = np.repeat(exponents, np.diff(values.indptr))
+        data = np.ldexp(values.data, exponents)
+        return sparse.csr_array((data, values.indices, values.indptr), shape=values.shape)
+    return np.ldexp(values, exponents[:, None] if exponents.ndim else exponents)
+
+
+def atom_exponents(D: Array, one_each: bool) -> Array | None:
+    """Return the exponents of the powers of two in the atoms; None if no atom is unusual.
+
+    They are the same for all atoms unless ``one_each``.
+    """
+    norms = np.einsum("ij,ij->i", D, D)
+    if not one_each:
+        top = _largest_entries(D)
+        if _are_ordinary(norms.max(initial=0.0)) or not top.max(initial=0.0):
+            return None
+        return np.full(len(D), _exponents(top.max()))
+    if _of_unusual(D, norms) is None:
+        return None
+    top = _largest_entries(D)
+    return np.where(top > 0, np.rint(np.log2(np.where(top > 0, top, 1.0))), 0).astype(np.int64)
+
+
+def largest_entry(x: Rows) -> float:
+    """Return the largest magnitude."""
+    data = x.data if sparse.issparse(x) else x
+    return float(max(data.max(initial=0.0), -data.min(initial=0.0)))
+
+
+def number_exponent(value: float) -> int:
+    """Return the exponent of the power of two in an unusual number, 0 in others."""
+    ordinary = value == 0.0 or 1.0 / _ORDINARY <= value**2 <= _ORDINARY
+    return 0 if ordinary else int(_exponents(np.float64(value)))
+
+
+def signal_exponents(x: Rows, norms: Array, groups: Array | None = None) -> Array | None:
+    """Return the exponent of the power of two in each signal; None if no signal is unusual.
+
+    Ordinary signals have exponent 0, signals of a group have that of the largest.
+    """
+    if groups is None or len(groups) < 2:
+        if len(norms) and _are_ordinary(norms.min()) and _are_ordinary(norms.max()):
+            return None
+        return _of_unusual(x, norms)
+    starts = groups[:-1][np.diff(groups) > 0]
+    sizes = np.diff(np.append(starts, len(norms)))
+    with np.errstate(over="ignore"):
+        together = np.add.reduceat(norms, starts)
+    if _are_ordinary(together).all():
+        return None
+    top = np.maximum.reduceat(_largest_entries(x), starts)
+    found = np.where(_are_ordinary(together) | (top == 0), 0, _exponents(np.where(top, top, 1.0)))
+    return np.repeat(found, sizes) if found.any() else None
+
+
+def _of_unusual(x: Rows, norms: Array) -> Array | None:
+    """Return exponents of single rows, zero for ordinary ones; None if all are."""
+    rows = np.flatnonzero(~_are_ordinary(norms))
+    if not rows.size:
+        return None
+    top = _largest_entries(x[rows])
+    rows, top = rows[top > 0], top[top > 0]
+    if not rows.size:
+        return None
+    found = np.zeros(len(norms), np.int64)
+    found[rows] = _exponents(top)
+    return found if found.any() else None
+
+
+def _are_ordinary(norms: Any) -> Any:
+    return (norms >= 1.0 / _ORDINARY) & (norms <= _ORDINARY)
+
+
+def _largest_entries(x: Rows) -> Array:
+    """Return the largest magnitude of each row."""
+    top = abs(x).max(axis=1, initial=0.0) if not sparse.issparse(x) else abs(x).max(axis=1)
+    return np.asarray(top.toarray() if sparse.issparse(top) else top, np.float64).ravel()
+
+
+def _exponents(top: Any) -> Any:
+    return (_STEP * np.rint(np.clip(np.log2(top), -1000, 1000) / _STEP)).astype(np.int64)
+
+
+def scaled_signals(signals: Signals, rows: Array, exponent: int) -> Signals:
+    """Return these rows (whole groups of them), divided by ``2^exponent``."""
+    part = signals.take(rows)
+    return replace(part, X=shifted(part.X, -exponent))
+
+
+def scaled_codes(codes: Codes, signals: Any, atoms: Array | None) -> Codes:
+    """Return codes times ``2^(signals − atoms)``: exponents of signals and of atoms."""
+    power = np.repeat(signals, np.diff(codes.indptr)) if np.ndim(signals) else signals
+    if atoms is not None:
+        power = power - atoms[codes.indices]
+    with np.errstate(over="ignore", under="ignore"):
+        values = np.ldexp(codes.values, power)
+    lost = ~np.isfinite(values) & np.isfinite(codes.values)
+    if lost.any():
+        message = f"the codes of X over D overflow {values.dtype}: scale X down or D up"
+        raise ValueError(message)
+    if np.any(codes.values) and not np.any(np.abs(values) >= np.finfo(values.dtype).tiny):
+        message = f"the codes of X over D underflow {values.dtype}: scale X up or D down"
+        raise ValueError(message)
+    return codes._replace(values=values)

@@ -1,0 +1,76 @@
+"""Dictionaries of a wanted density: the constraint is chosen along with the update."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from smalto.checks import Array
+from smalto.constraints.base import Constraint
+from smalto.constraints.density import CLOSE, density
+from smalto.learning.dictionary.sweep import sweep
+from smalto.learning.memory.state import State
+
+# Change of log(gamma) in one step. Codes need some steps to follow a change of the set: with short
+# atoms they are small, and with small codes atoms become short.
+REACH = 0.25
+MOST_IDLE = 0.1  # share of idle atoms above which the set grows, whatever the density
+
+
+class Feasible(NamedTuple):
+    """A dictionary and the set that all of its atoms lie in."""
+
+    D: Array
+    constraint: Constraint
+
+
+def feasible(state: State, n_threads: int = 1) -> Feasible:
+    """Return a copy of the dictionary with every atom inside the constraint set, and the set.
+
+    If a density is wanted that the dictionary does not have, for example because atoms were
+    replaced since the last update, it is updated once more. The state stays as it is.
+    """
+    D, constraint = state.D.copy(), state.constraint
+    if constraint.density is None or not constraint.adapts:
+        return Feasible(D, constraint)
+    project_all(constraint, D)
+    if abs(density(D) / constraint.density - 1.0) <= CLOSE:
+        return Feasible(D, constraint)
+
+    def update(tried: Any) -> Array:
+        D[:] = state.D
+        project_all(tried, D)
+        sweep(D, state.stats, tried, n_threads)
+        return D
+
+    return Feasible(D, constraint.adapted(update))
+
+
+def update_to_density(state: State, n_new: int, n_threads: int) -> None:
+    """Have the learner update the dictionary, with the set for which it has the wanted density.
+
+    With `Online(features=)`, the density is that of the features that the step looks at.
+    """
+    D, surrogate, before = state.D.copy(), state.surrogate, state.constraint
+    view = state.learner.view(state)
+
+    def update(tried: Any) -> Array:
+        state.D, state.surrogate, state.constraint = D.copy(), surrogate, tried
+        if tried is not before:
+            project_all(tried, state.D)
+        state.learner.update(state, n_new, n_threads)
+        return state.D if view is None else state.D[:, view.features]
+
+    idle = state.samples - state.last_used > state.replacement.idle * len(D)
+    if idle.mean() > MOST_IDLE:  # atoms are so short that no code uses them
+        update(before.loosened(math.exp(REACH)))
+    else:
+        state.constraint = before.adapted(update, REACH)
+    if state.constraint is not before and state.learner.has_surrogate:
+        state.measure_surrogate()
+
+
+def project_all(constraint: Constraint, D: Array) -> None:
+    """Project all atoms, in place: some may lie outside a set that has changed."""
+    for atom in D:
+        constraint.project(atom)

@@ -1,0 +1,144 @@
+"""Sparse arrays whose indices are wrong, out of order or repeated, wherever they enter."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from smalto import NMF, DictionaryLearning, Model, encode, learn
+from smalto.checks import as_csr, as_rows
+from smalto.coders import Lasso, duality_gap
+from smalto.constraints import L2Ball
+from smalto.plot import atom_use
+from smalto.sources import Stream, as_source
+
+CODER = Lasso(0.1)
+D = np.eye(4)
+FAR = 10**9
+
+
+def _csr(shape=(12, 4)):
+    return sparse.csr_array(np.random.default_rng(0).random(shape))
+
+
+def _far(kind):
+    X = getattr(sparse, f"{kind}_array")(_csr())
+    if kind == "coo":
+        X.col[0] = FAR
+    else:
+        X.indices = X.indices.copy()
+        X.indices[0] = FAR
+    return X
+
+
+def _negative():
+    X = _csr()
+    X.indices[3] = -1
+    return X
+
+
+def _falling():
+    X = _csr()
+    X.indptr[1] = 40
+    return X
+
+
+def _falling_to_nothing():
+    X = sparse.csr_array((2, 4))
+    X.indptr[:] = [0, 3, 0]
+    return X
+
+
+def _too_long():
+    X = _csr()
+    X.indptr[-1] += 5
+    return X
+
+
+def _short_of_values():
+    X = _csr()
+    X.data = X.data[:-2]
+    return X
+
+
+DAMAGED = {
+    **{f"far {kind}": lambda kind=kind: _far(kind) for kind in ("csr", "csc", "coo", "bsr")},
+    "negative": _negative,
+    "falling": _falling,
+    "falling to nothing": _falling_to_nothing,
+    "too long": _too_long,
+    "short of values": _short_of_values,
+}
+FITTED = DictionaryLearning(4, coder=CODER, random_state=0).fit(_csr().toarray())
+DOORS = {
+    "encode": lambda X: encode(X, D, CODER),
+    "dictionary": lambda X: encode(np.ones((2, 4)), X, CODER),
+    "start": lambda X: encode(np.ones((X.shape[0], 4)), D, CODER, start=X),
+    "codes": lambda X: duality_gap(np.ones((X.shape[0], 4)), D, X, CODER),
+    "learn": lambda X: learn(X, 2, CODER),
+    "init": lambda X: learn(np.ones((20, 4)), X.shape[0], CODER, init=X),
+    "validation": lambda X: learn(np.ones((20, 4)), 2, CODER, validation=X),
+    "source": as_source,
+    "stream": lambda X: Stream([X]).take(2),
+    "fit": lambda X: DictionaryLearning(2, coder=CODER).fit(X),
+    "partial_fit": lambda X: DictionaryLearning(2, coder=CODER).partial_fit(X),
+    "transform": FITTED.transform,
+    "score": FITTED.score,
+    "inverse_transform": FITTED.inverse_transform,
+    "NMF": lambda X: NMF(2).fit(X),
+    "Model": lambda X: Model(D, CODER, L2Ball()).encode(X),
+    "atom_use": atom_use,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_invalid_indices_are_refused(door, damage):
+    with pytest.raises(ValueError, match="is not a valid sparse array of format"):
+        DOORS[door](DAMAGED[damage]())
+
+
+def test_files_with_invalid_indices_are_refused(tmp_path):
+    sparse.save_npz(tmp_path / "x.npz", _far("csr"))
+    with pytest.raises(ValueError, match="is not a valid sparse array"):
+        learn(tmp_path / "x.npz", 2, CODER)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
+def test_every_format_is_read_like_the_dense_array(kind):
+    X = getattr(sparse, f"{kind}_array")(_csr())
+    assert np.array_equal(as_rows("X", X).toarray(), X.toarray())
+    wanted = encode(X.toarray(), D, CODER).toarray()
+    np.testing.assert_allclose(encode(X, D, CODER).toarray(), wanted, atol=1e-12)
+
+
+def test_indices_that_lost_their_order_after_it_was_checked():
+    # SciPy remembers that the indices were in order; their change is not noticed.
+    X = _csr((6, 4))
+    assert X.has_canonical_format
+    X.indices[:] = np.tile([3, 1, 1, 0], 6)
+    dense = np.zeros((6, 4))
+    np.add.at(dense, (np.repeat(np.arange(6), 4), X.indices), X.data)
+    before = X.indices.copy(), X.data.copy()
+    codes, info = encode(X, D, CODER, return_info=True)
+    wanted, wanted_info = encode(dense, D, CODER, return_info=True)
+    np.testing.assert_allclose(codes.toarray(), wanted.toarray(), atol=1e-12)
+    np.testing.assert_allclose(info.gap, wanted_info.gap, atol=1e-12)
+    learned = [learn(rows, 3, CODER, random_state=0, init=D[:3]).D for rows in (X, dense)]
+    np.testing.assert_allclose(*learned, atol=1e-12)
+    assert np.array_equal(X.indices, before[0])
+    assert np.array_equal(X.data, before[1])
+
+
+def test_what_is_given_is_shared_and_not_changed():
+    X = sparse.csr_matrix(_csr())
+    checked = as_csr("X", X)
+    assert np.shares_memory(checked.data, X.data)
+    assert np.shares_memory(checked.indices, X.indices)
+
+
+def test_codes_written_by_scipy_are_a_source(tmp_path):
+    X = _csr((20, 6))
+    sparse.save_npz(tmp_path / "codes.npz", X)
+    source = as_source(tmp_path / "codes.npz")
+    assert (source.n_rows, source.n_features) == X.shape
+    assert np.array_equal(source.rows(np.arange(20)).toarray(), X.toarray())
