@@ -160,7 +160,7 @@ def _on_full_disk(path: Path, limit: int, number: int, warn: bool, expected: Arr
             D = learn(samples(), 24, callbacks=[saver], **_settings(number)).D
     except OSError as error:
         return 1 if warn or not any("checkpoint" in note for note in error.__notes__) else 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 (the exit code tells)
         return 2
     said = any("could not be written" in str(each.message) for each in caught)
     return 0 if warn and said and np.array_equal(D, expected) else 3
@@ -179,7 +179,7 @@ def write_together(rng: np.random.Generator, report: Report) -> None:
                     saver = Checkpoint(path, every_steps=1, keep=keep)
                     D = learn(samples(), 24, callbacks=[saver], **_settings(number)).D
                     os._exit(0 if np.array_equal(D, whole(number)) else 3)
-                except BaseException:
+                except BaseException:  # noqa: BLE001 (the exit code tells)
                     os._exit(4)
             children.append(child)
         codes: list[int] = []

@@ -29,7 +29,7 @@ def run_problem(families: dict[str, Any], ticket: Ticket) -> Report:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             families[family].run(np.random.default_rng(seed), report)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is a failure)
         report.check(ERROR, False, describe(error))
     else:
         report.check(ERROR, True)
@@ -39,6 +39,8 @@ def run_problem(families: dict[str, Any], ticket: Ticket) -> Report:
 def _work(connection: Connection, load: Any) -> None:
     """Run the problems that arrive, in the worker; say which one begins."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "setsid"):
+        os.setsid()  # with what it starts, it is a group that can be killed
     faulthandler.enable()
     families = load()
     with contextlib.suppress(EOFError, BrokenPipeError, OSError):
@@ -68,6 +70,8 @@ class Worker:
 
     def end(self) -> None:
         """Kill the process and what it started."""
+        with contextlib.suppress(OSError, AttributeError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.join()
         self.connection.close()
