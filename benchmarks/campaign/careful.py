@@ -42,17 +42,20 @@ def condition(D: Array) -> float:
 
 
 def least_error(problem: CodingProblem) -> float:
-    """Return the smallest squared error that codes of one signal (or group) can have."""
+    """Return the smallest squared error found for codes of one signal (or group)."""
     norms = np.linalg.norm(problem.D, axis=1)
     atoms = (problem.D[norms > 0] / norms[norms > 0, None]).T
+    least = float((problem.X**2).sum())
     if not atoms.size:
-        return float((problem.X**2).sum())
+        return least
     if problem.positive:
-        return float(
-            sum(optimize.nnls(atoms, x, maxiter=50 * len(norms))[1] ** 2 for x in problem.X)
-        )
-    codes = np.linalg.lstsq(atoms, problem.X.T, rcond=1e-15)[0]
-    return float(((atoms @ codes - problem.X.T) ** 2).sum())
+        tries = [[optimize.nnls(atoms, x, maxiter=50 * len(norms))[0] for x in problem.X]]
+    else:  # without directions that only rounding has given to the atoms
+        tries = [np.linalg.lstsq(atoms, problem.X.T, rcond=r)[0].T for r in (1e-15, 1e-7, 1e-5)]
+    for codes in tries:  # as codes of this type
+        found = np.asarray(codes).astype(problem.dtype).astype(np.float64)
+        least = min(least, float(((found @ atoms.T - problem.X) ** 2).sum()))
+    return least
 
 
 def better_code(problem: CodingProblem, code: Array) -> tuple[float, float]:

@@ -86,15 +86,13 @@ def _constraints(
             used = np.count_nonzero(referee._column_norms(problem, A), axis=1)
         held &= used <= p["max_nonzeros"]
     report.check(WITHIN, held, what)
-    if "eps" not in p:
+    if "eps" not in p or "max_nonzeros" in p:  # the first limit that is reached counts
         return held
     errors = referee.together(problem, referee.squares(referee.residual(problem, A)))
     sizes = referee.together(problem, np.ones(n))
     norms = referee.together(problem, referee.squares(problem.known))
     eps = p["eps"] * sizes
     missed = errors > eps * (1 + slack) + slack * norms
-    if "max_nonzeros" in p:
-        missed &= used < p["max_nonzeros"]
     rows = np.flatnonzero(missed)
     if not rows.size:
         return held

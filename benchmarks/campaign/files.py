@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import struct
 import tempfile
 from pathlib import Path
@@ -25,6 +26,7 @@ NUMBERS: Any = [
     {"tuple": []}, {"list": [None]}, {}, [], {"kind": "Lasso", "fields": {}},
     {"kind": "os.system", "fields": {}}, {"array": "state.D"}, {"array": "D"}, {"array": "none"},
 ]  # fmt: skip
+FIELDS = ("setting", "statistics", "last_used", "worst", "store", "history", "atoms", "D")
 SAMPLES = np.random.default_rng(5).standard_normal((40, 6))
 
 
@@ -139,12 +141,10 @@ def _try(kind: str, path: Path, name: str, what: str, report: Report) -> None:
     try:
         found = _load(kind, path)
     except ValueError as error:
-        field = [part for part in name.split(".") if not part.isdigit()][-1]
+        # where two fields do not fit together, either may be named
         text = str(error).replace(str(path), "")
-        words = [field, field.partition("_")[0], "setting", "does not know"]
-        if field == "D":  # what does not fit it may be named instead
-            words += ["shape", "atoms"]
-        named = any(word and word in text for word in words)
+        words = set(re.findall(r"[A-Za-z_]\w*", " ".join([name, *FIELDS])))
+        named = any(re.search(rf"\b{word}\b", text) for word in words)
         report.check(FORGED, named, f"{what}: not named in {str(error)[-200:]!r}")
         return
     X = SAMPLES.astype(found.D.dtype)
