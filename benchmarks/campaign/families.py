@@ -38,7 +38,7 @@ class Family:
 
     run: Callable[[np.random.Generator, Report], None]
     share: int
-    seconds: float = 180.0
+    seconds: float = 300.0
 
 
 def load() -> dict[str, Family]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -134,7 +133,7 @@ def fill(rng: np.random.Generator, report: Report) -> None:
         half = learn(samples(), 24, **{**_settings(number), "max_epochs": 1})
         half.state.save(path)
         before = path.read_bytes()
-        limit = int(rng.integers(0, len(before)))
+        limit = int(rng.integers(0, len(before) // 2))
         child = os.fork()
         if child == 0:
             os._exit(_on_full_disk(path, limit, number, warn, expected))
@@ -151,6 +150,8 @@ def fill(rng: np.random.Generator, report: Report) -> None:
 
 def _on_full_disk(path: Path, limit: int, number: int, warn: bool, expected: Array) -> int:
     """Learn with a limit on the size of files; return 0 if all went as promised."""
+    import resource
+
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     saver = Checkpoint(path, every_steps=3, on_error="warn" if warn else "raise")

@@ -74,6 +74,7 @@ def dictionary(rng: np.random.Generator, k: int, m: int) -> tuple[str, Array]:
     weights = np.array([4.0 if kind == "ordinary" else 1.0 for kind in DICTIONARIES])
     kind = str(rng.choice(list(DICTIONARIES), p=weights / weights.sum()))
     D = DICTIONARIES[kind](rng, k, m)
+    D = D / (np.abs(D).max() or 1.0) if np.abs(D).max() < 1e-3 else D
     if kind != "sizes" and rng.random() < 0.5:
         norms = np.linalg.norm(D, axis=1, keepdims=True)
         D = D / np.where(norms > 0, norms, 1.0)
