@@ -51,7 +51,8 @@ def least_error(problem: CodingProblem) -> float:
     if problem.positive:
         tries = [[optimize.nnls(atoms, x, maxiter=50 * len(norms))[0] for x in problem.X]]
     else:  # without directions that only rounding has given to the atoms
-        tries = [np.linalg.lstsq(atoms, problem.X.T, rcond=r)[0].T for r in (1e-15, 1e-7, 1e-5)]
+        smallest = (1e-6, 1e-5) if problem.dtype == np.float32 else (1e-11, 1e-7)
+        tries = [np.linalg.lstsq(atoms, problem.X.T, rcond=r)[0].T for r in smallest]
     for codes in tries:  # as codes of this type
         found = np.asarray(codes).astype(problem.dtype).astype(np.float64)
         least = min(least, float(((found @ atoms.T - problem.X) ** 2).sum()))

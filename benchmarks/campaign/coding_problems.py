@@ -108,6 +108,7 @@ def make(rng: np.random.Generator) -> CodingProblem:
     rows = 20 if about in data.NASTY or thousands else 600
     n = data.size(rng, rows) if rng.random() < 0.3 else int(rng.integers(rows // 3, rows + 1))
     X = data.signals(rng, n, D)
+    X[np.abs(X).max(axis=1) < 1e-6 * np.abs(X).max()] = 0.0  # what a scale may make vanish
     X, D = X.astype(dtype).astype(np.float64), D.astype(dtype).astype(np.float64)
     problem = CodingProblem(kind, X, D, dtype, about)
     if kind in ("lasso", "l1 ball", "error bound", "groups", "tree", "omp", "l0", "bridge"):

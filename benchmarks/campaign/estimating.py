@@ -65,13 +65,13 @@ def _nmf(rng: np.random.Generator, report: Report) -> None:
 
 def _ratings(rng: np.random.Generator, report: Report) -> None:
     """Impute ratings from 1 to 5, of which few are known, without any setting."""
-    n, m = int(rng.integers(100, 300)), int(rng.integers(40, 150))
+    n, m = int(rng.integers(150, 400)), int(rng.integers(100, 250))
     taste = rng.standard_normal((n, 3)) @ rng.standard_normal((3, m))
     bias = rng.standard_normal((n, 1)) + rng.standard_normal(m)
     full = np.clip(
         np.round(3.5 + 0.5 * taste + 0.5 * bias + 0.3 * rng.standard_normal((n, m))), 1, 5
     )
-    known = rng.random((n, m)) < rng.uniform(0.06, 0.3)
+    known = rng.random((n, m)) < rng.uniform(0.08, 0.3)
     X = np.where(known, full, np.nan)
     k = int(rng.integers(1, 8))
     model = NMF(k, missing="nan", random_state=0, n_threads=1)

@@ -144,7 +144,7 @@ def _try(kind: str, path: Path, name: str, what: str, report: Report) -> None:
         # where two fields do not fit together, either may be named
         text = str(error).replace(str(path), "")
         words = set(re.findall(r"[A-Za-z_]\w*", " ".join([name, *FIELDS])))
-        named = any(re.search(rf"\b{word}\b", text) for word in words)
+        named = not name or any(re.search(rf"\b{word}\b", text) for word in words)
         report.check(FORGED, named, f"{what}: not named in {str(error)[-200:]!r}")
         return
     X = SAMPLES.astype(found.D.dtype)

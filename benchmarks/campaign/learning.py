@@ -101,8 +101,8 @@ def train(rng: np.random.Generator, report: Report) -> None:
     if rng.random() < 0.2:
         options["replacement"] = Replacement(correlation=0.9, every=2)
     problem = coder(rng, k, X.shape[1], unit)
-    replaces = getattr(learner, "memory", "") == "replace"  # which takes no missing entries
-    if rng.random() < 0.2 and not replaces:
+    whole = getattr(learner, "memory", "") == "replace" or problem.undecided  # nothing missing
+    if rng.random() < 0.2 and not whole:
         options["mask"] = data.mask(rng, *X.shape)
         options["mask"][0] = False
     source: Any = X

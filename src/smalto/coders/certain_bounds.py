@@ -10,6 +10,7 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.certain_lasso import (
     USABLE,
+    unit_atoms,
     certain_lasso,
     corrected_residual,
     least_error,
@@ -121,7 +122,7 @@ def least_errors(X: Array, D: Array, positive: bool, eps: Array, dtype: np.dtype
 
     With α ≥ 0, errors above eps without the constraint are left as they are.
     """
-    _, sizes, V = np.linalg.svd(D, full_matrices=False)
+    _, sizes, V = np.linalg.svd(unit_atoms(D), full_matrices=False)
     V = V[sizes > USABLE[dtype.itemsize] * sizes.max(initial=0.0)]
     left = X - (X @ V.T) @ V
     errors = np.einsum("ij,ij->i", left, left)

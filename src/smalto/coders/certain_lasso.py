@@ -163,7 +163,7 @@ def least_error(x: Array, D: Array, positive: bool, dtype: np.dtype[Any]) -> flo
 
     Directions that take coefficients too large for ``dtype`` are left out, or cost as much.
     """
-    least = USABLE[dtype.itemsize]
+    least, D = USABLE[dtype.itemsize], unit_atoms(D)
     if positive:
         extra = least * np.linalg.norm(D) * np.eye(len(D))
         return float(
@@ -173,6 +173,12 @@ def least_error(x: Array, D: Array, positive: bool, dtype: np.dtype[Any]) -> flo
     V = V[sizes > least * sizes.max(initial=0.0)]
     left = x - (V @ x) @ V
     return float(left @ left)
+
+
+def unit_atoms(D: Array) -> Array:
+    """Return the atoms divided by their norms: small ones span as much as large ones."""
+    norms = np.linalg.norm(D, axis=1, keepdims=True)
+    return np.asarray(D / np.where(norms > 0, norms, 1.0))
 
 
 def corrected_residual(x: Array, D: Array, lams: Array, code: Array) -> Array:

@@ -127,9 +127,19 @@ def from_json(data: Any, arrays: dict[str, Array]) -> Any:
         case {"array": str(name)} if name in arrays:
             return arrays[name]
         case {"kind": str(name), "fields": dict(fields)}:
-            return _make(name, {key: from_json(item, arrays) for key, item in fields.items()})
+            values = {key: field_from_json(name, key, fields[key], arrays) for key in fields}
+            return _make(name, values)
     message = f"the file has a setting that cannot be read: {data!r:.80}"
     raise ValueError(message)
+
+
+def field_from_json(kind: str, name: str, data: Any, arrays: dict[str, Array]) -> Any:
+    """Return the value of a field; an error names the field."""
+    try:
+        return from_json(data, arrays)
+    except ValueError as error:
+        message = f"{kind}.{name}: {error}"
+        raise ValueError(message) from error
 
 
 def _make(name: str, values: dict[str, Any]) -> Any:

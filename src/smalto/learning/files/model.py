@@ -13,7 +13,7 @@ from smalto.coders._encode import encode
 from smalto.coders.base import Coder
 from smalto.constraints import Constraint
 from smalto.learning.dictionary.wanted_density import feasible
-from smalto.learning.files.as_json import from_json, to_json
+from smalto.learning.files.as_json import field_from_json, to_json
 from smalto.learning.files.container import read_file, write_file
 from smalto.learning.files.state_checks import check_problem
 from smalto.learning.files.state_file import KIND as STATE
@@ -100,7 +100,10 @@ class Model:
             return cls.of(state_from(path, settings, arrays))
         try:
             coder, constraint, info = (settings[key] for key in ("coder", "constraint", "info"))
-            parts = from_json(coder, arrays), from_json(constraint, arrays)
+            parts = (
+                field_from_json("Model", "coder", coder, arrays),
+                field_from_json("Model", "constraint", constraint, arrays),
+            )
             check_problem(*parts, arrays["D"])
             return cls(arrays["D"], *parts, info)
         except (KeyError, TypeError, ValueError) as error:
