@@ -34,6 +34,12 @@ def _forget_pool() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
+    # The lock is not held during a fork: in the child, nobody would release it.
+    os.register_at_fork(
+        before=_blas_lock.acquire,
+        after_in_parent=_blas_lock.release,
+        after_in_child=_blas_lock.release,
+    )
 
 
 def available_cores() -> int:

@@ -78,6 +78,15 @@ class Coder(ABC):
         ``groups``.
         """
 
+    def weighted_penalty(
+        self, codes: Any, weights: Array | None, groups: Array | None = None
+    ) -> Array:
+        """Return ψ of each row of codes, with the penalty weights (n or 1, k) of `encode`.
+
+        The default suits coders that take none, and those that have them in a constraint.
+        """
+        return self.penalty(codes, groups)
+
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Coder:
         """Return this problem with all parameters decided that depend on data (sample rows X)."""
         return self

@@ -27,7 +27,7 @@ class Bridge(Coder):
     the same ``lam`` and then solves a sequence of lassos exactly, in which the weight of
     coefficient j is ``p (|α_j| + delta)^(p−1)`` at the previous code. The tangent of the penalty
     is an upper bound of it, so the objective never increases. The limit is a stationary point,
-    not always the global minimum.
+    not always the global minimum; if the zero code costs less, the code is zero.
 
     Parameters
     ----------
@@ -120,18 +120,21 @@ class Bridge(Coder):
             codes = first(chunk)
             total = chunk.rounds.copy()
             rows = np.arange(len(chunk.Q))  # those that still change
+            worse = np.zeros(len(rows), np.bool_)
             for _ in range(self.max_iter):
                 old = codes.take(rows)
                 some = chunk.take(rows)._replace(start=old)
-                new = lasso(with_weights(some, self._weights(old, len(G))))
+                weights = self._weights(old, len(G))
+                new = lasso(with_weights(some, weights))
                 total[rows] += some.rounds
+                worse[rows] = self._worse(new, weights, some.Q)
                 moved = _moves(old, new, len(G), still)
                 codes = codes.put(rows, new)
                 rows = rows[moved]
                 if not rows.size:
                     break
             chunk.rounds[:] = total
-            return codes
+            return codes.put(np.flatnonzero(worse), _zeros(np.count_nonzero(worse), G.dtype))
 
         return solve
 
@@ -146,6 +149,18 @@ class Bridge(Coder):
             if np.abs(code - before).max() <= 1e-8 * np.abs(code).max(initial=0.0):
                 break
         return code[None]
+
+    def _worse(self, codes: Codes, weights: Array, Q: Array) -> Array:
+        """Return which codes of weighted lassos cost more than zero codes.
+
+        The fit of such a code is ``½‖x‖² − ½ Σ (q_j α_j + lam w_j|α_j|)``.
+        """
+        rows = np.repeat(np.arange(len(Q)), np.diff(codes.indptr))
+        values, lam = codes.values.astype(np.float64), float(self.lam)
+        sizes, places = np.abs(values), (rows, codes.indices)
+        penalties = (sizes + self._delta) ** self.p - self._delta**self.p
+        gains = 0.5 * (Q[places] * values + lam * weights[places] * sizes)
+        return np.bincount(rows, lam * penalties - gains, minlength=len(Q)) > 0
 
     def _weights(self, codes: Codes, width: int) -> Array:
         """Return the derivative of the penalty, divided by lam, at each coefficient (n, width)."""
@@ -164,6 +179,11 @@ class Bridge(Coder):
         codes = sparse.csr_array(codes, dtype=np.float64, copy=True)
         codes.data = (np.abs(codes.data) + self._delta) ** self.p - self._delta**self.p
         return np.asarray(float(self.lam) * codes.sum(axis=1)).ravel()
+
+
+def _zeros(n: int, dtype: Any) -> Codes:
+    """Return zero codes."""
+    return Codes(np.zeros(n + 1, np.int64), np.empty(0, np.int32), np.empty(0, dtype))
 
 
 def _moves(old: Codes, new: Codes, width: int, still: float) -> Array:

@@ -233,9 +233,12 @@ class Lasso(Coder):
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
-        return self._penalty(sparse.csr_array(codes), None)
+        return self.weighted_penalty(sparse.csr_array(codes), None)
 
-    def _penalty(self, codes: Any, weights: Array | None) -> Array:
+    def weighted_penalty(
+        self, codes: Any, weights: Array | None, groups: Array | None = None
+    ) -> Array:
+        """Return the penalty with weights of the signals, multiplied by those of this problem."""
         lam, out = self.lam or 0.0, np.empty(codes.shape[0])
         weights = self._all_weights(weights)
         if weights is None:
@@ -268,7 +271,7 @@ class Lasso(Coder):
             left = left._replace(C=left.C - ridge * codes.toarray())
         top = left._replace(weights=self._all_weights(left.weights)).steepest(self.positive)
         scale = np.minimum(1.0, np.divide(lam, top, out=np.ones_like(top), where=top > lam))
-        primal = 0.5 * left.squares + self._penalty(codes, left.weights)
+        primal = 0.5 * left.squares + self.weighted_penalty(codes, left.weights)
         # The dual value of θ = scale · r is ⟨x, θ⟩ − ½‖θ‖², and ⟨x, r⟩ = ‖r‖² + ⟨αD, r⟩.
         dual = scale * (squares + inner) - 0.5 * scale * scale * squares
         return np.asarray(np.maximum(primal - dual, 0.0))

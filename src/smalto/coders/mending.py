@@ -192,7 +192,8 @@ class Mender:
             return self._beyond(left, bound)
         half = 0.5 * _together(left.norms, groups)
         unit = np.maximum(half, _TINY)
-        objective = _together(0.5 * left.squares + coder.penalty(left.codes, groups), groups)
+        penalties = coder.weighted_penalty(left.codes, left.weights, groups)
+        objective = _together(0.5 * left.squares + penalties, groups)
         worse = objective - half * (1.0 + _ROUNDING[self.dtype.itemsize])
         short = np.where(worse > 0, worse / unit + _WORSE, 0.0)
         if isinstance(coder, Certified):

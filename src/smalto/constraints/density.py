@@ -87,7 +87,7 @@ def check_sparsity(name: str, gamma: float | None, wanted: float | None) -> None
         message = f"{name} and density are both None: give one of them"
         raise ValueError(message)
     if gamma is not None:
-        check_number(name, gamma, low=0)
+        check_number(name, gamma, low=0, high=np.finfo(np.float64).max)
     if wanted is not None:
         check_number("density", wanted, low=0, high=1, strict=True)
 

@@ -26,6 +26,11 @@ from safetensors import SafetensorError, safe_open
 
 from smalto.checks import Array
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 FORMAT_VERSION = 1
 _NAMES = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32", "bool": "BOOL",
           "uint8": "U8", "uint64": "U64"}  # fmt: skip
@@ -69,8 +74,12 @@ def write_file(
 
 @contextlib.contextmanager
 def _replacing(path: Path, keep: int) -> Iterator[Any]:
-    """Yield a temporary file that replaces ``path`` when the body is done; delete it on errors."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    """Yield a temporary file that replaces ``path`` when the body is done; delete it on errors.
+
+    It is locked until then, so that no other process takes it for a leftover.
+    """
+    handle, name = _locked_file(path)
+    lock = os.dup(handle)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -79,12 +88,31 @@ def _replacing(path: Path, keep: int) -> Iterator[Any]:
         umask = os.umask(0)
         os.umask(umask)
         Path(name).chmod(0o666 & ~umask)  # the usual permissions of a new file
-        _keep_older(path, keep)
+        if fcntl is None:
+            os.close(lock)  # Windows cannot rename a file that is open
+            lock = -1
+        _keep_older(path, keep, Path(name))
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+    finally:
+        if lock >= 0:
+            os.close(lock)
     _sync_folder(path.parent)
+
+
+def _locked_file(path: Path) -> tuple[int, str]:
+    """Create a temporary file beside ``path`` and lock it; return its descriptor and name."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if os.fstat(handle).st_nlink == 0:  # removed before it was locked
+                os.close(handle)
+                continue
+        return handle, name
 
 
 def as_bytes(tensor: Array) -> Any:
@@ -93,26 +121,42 @@ def as_bytes(tensor: Array) -> Any:
 
 
 def clear_leftovers(path: Path) -> None:
-    """Remove temporary files left by a process that was killed while it wrote this file."""
+    """Remove temporary files left by a process that was killed while it wrote this file.
+
+    Those of processes that are still at it are locked, and stay.
+    """
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # locked, removed by another process, or open (Windows)
+            handle = os.open(part, os.O_RDONLY)
+            try:
+                if fcntl is not None:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    part.unlink()
+            finally:
+                os.close(handle)
+            if fcntl is None:
+                part.unlink()
 
 
-def _keep_older(path: Path, keep: int) -> None:
-    """Rotate the existing file to path.1, path.2, ..., and leave a link to it at path."""
+def _keep_older(path: Path, keep: int, new: Path) -> None:
+    """Rotate the existing file to path.1, path.2, ..., and leave a link to it at path.
+
+    Another process may do the same: what it has moved away is not moved again. ``new`` is the
+    file that will replace the existing one, whose name nobody else has.
+    """
     if keep == 1 or not path.exists():
         return
     names = [path.with_name(f"{path.name}.{i}") for i in range(1, keep)]
     for newer, older in reversed(list(itertools.pairwise(names))):
-        if newer.exists():
+        with contextlib.suppress(FileNotFoundError):
             newer.replace(older)
-    spare = path.with_name(f".{path.name}.older.part")
-    spare.unlink(missing_ok=True)
+    spare = new.with_suffix(".older.part")
     try:
         os.link(path, spare)
     except OSError:  # a file system without links
         shutil.copyfile(path, spare)
-    spare.replace(names[0])
+    with contextlib.suppress(FileNotFoundError):
+        spare.replace(names[0])
 
 
 def _sync_folder(folder: Path) -> None:

@@ -62,10 +62,13 @@ def check_problem(coder: Any, constraint: Any, D: Array) -> None:
         constraint.gauge(D[0])  # which raises if gamma is not decided
     if getattr(coder, "lam", 0.0) is None:
         _refuse("coder", coder, "one whose lam is decided")
+    wanted, most = getattr(coder, "mean_nonzeros", None), min(D.shape)
+    if wanted is not None and wanted > most:
+        _refuse("mean_nonzeros of the coder", wanted, f"at most {most}")
     for name in ("penalty_weights", "parents", "atom_groups"):
         values: Any = getattr(coder, name, None)
-        listed = isinstance(values, tuple | list | np.ndarray) and len(values) > 0
-        if listed and np.ndim(values[0]) == 0 and len(values) != len(D):
+        listed = isinstance(values, tuple | list | np.ndarray)
+        if listed and np.ndim(next(iter(values), 0)) == 0 and len(values) != len(D):
             _refuse(f"{name} of the coder", f"for {len(values)} atoms", f"one for each of {len(D)}")
 
 

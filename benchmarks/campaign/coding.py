@@ -1,0 +1,184 @@
+"""Codes of random problems, judged row by row."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.campaign import careful, coding_problems, referee
+from benchmarks.campaign.coding_problems import CodingProblem
+from benchmarks.campaign.random_data import Array
+from benchmarks.campaign.report import Report
+from smalto import encode
+
+FINITE = "codes are finite"
+ZERO = "codes are never worse than zero codes"
+WITHIN = "codes keep their constraints, or it is said"
+OPTIMAL = "codes are optimal, or it is said"
+GAP = "gaps tell the truth"
+FORM = "codes are valid sparse arrays"
+
+ALLOWED = {np.float32: 1e-3, np.float64: 1e-8}  # of ½‖x‖²
+FITTED = {np.float32: 1e-3, np.float64: 1e-6}  # of pursuits, from least squares on their atoms
+ROUNDING = {np.float32: 1e-6, np.float64: 1e-12}
+FEASIBLE = {np.float32: 2e-5, np.float64: 1e-9}
+CONDITION, SMALLEST_LAM = 1e7, 1e-8  # up to which codes have to be optimal
+NOT_PROVEN = "not proven optimal"  # what the warning says
+LOOKED_AT = 12  # rows of a problem that get a second opinion
+
+
+def code(rng: np.random.Generator, report: Report) -> None:
+    """Code the signals of a random problem, and judge the codes."""
+    problem = coding_problems.make(rng)
+    X, D, options = problem.arguments()
+    if problem.missing is None and rng.random() < 0.1:
+        X = sparse.csr_array(X)
+    threads = int(rng.integers(1, 4)) if rng.random() < 0.2 else 1
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        codes, info = encode(X, D, problem.coder(), n_threads=threads, return_info=True, **options)
+    said = " / ".join(str(each.message) for each in caught)
+    judge(problem, codes, info, said, report)
+
+
+def judge(problem: CodingProblem, codes: Any, info: Any, said: str, report: Report) -> None:
+    """Compare codes with what is promised of them."""
+    n, k = len(problem.X), len(problem.D)
+    report.signals += n
+    what = f"{problem.kind} in {np.dtype(problem.dtype)}, {problem.about}, {n} x {k}"
+    valid = codes.shape == (n, k) and codes.has_canonical_format and codes.dtype == problem.dtype
+    report.check(FORM, bool(valid) and np.array_equal(info.nonzeros, np.diff(codes.indptr)), what)
+    A = codes.toarray()
+    finite = np.isfinite(A).all(axis=1)
+    report.check(FINITE, finite, what)
+    A = problem.ordinary(np.where(finite[:, None], A, 0.0))
+    value, nothing = referee.objective(problem, A), referee.objective(problem, np.zeros_like(A))
+    half = referee.half_norms(problem)
+    if problem.kind == "error bound":
+        nothing = np.full(n, np.inf)
+    allowed = nothing + ROUNDING[problem.dtype] * half
+    with np.errstate(invalid="ignore", divide="ignore"):
+        report.check(ZERO, value <= allowed, what, value / nothing)
+    reached = _constraints(problem, A, info, said, what, report)
+    if problem.kind in referee.CONVEX:
+        _optimality(problem, A, info, said, what, report, reached)
+    else:
+        _fit(problem, A, said, what, report)
+
+
+def _constraints(
+    problem: CodingProblem, A: Array, info: Any, said: str, what: str, report: Report
+) -> Array:
+    """Check signs, sizes and errors; return the rows whose bounds are met."""
+    n, p, slack = len(A), problem.numbers, FEASIBLE[problem.dtype]
+    held = np.ones(n, bool)
+    if problem.positive:
+        held &= (A >= 0).all(axis=1)
+    if problem.weights is not None:
+        held &= ~((A != 0) & np.isinf(problem.weights)).any(axis=1)
+    if problem.kind == "l1 ball":
+        held &= referee.lengths(problem, A) <= p["radius"] * (1 + slack)
+    if "max_nonzeros" in p:
+        used = np.count_nonzero(A, axis=1)
+        if problem.kind == "joint omp":
+            used = np.count_nonzero(referee._column_norms(problem, A), axis=1)
+        held &= used <= p["max_nonzeros"]
+    report.check(WITHIN, held, what)
+    if "eps" not in p or "max_nonzeros" in p:  # the first limit that is reached counts
+        return held
+    errors = referee.together(problem, referee.squares(referee.residual(problem, A)))
+    sizes = referee.together(problem, np.ones(n))
+    norms = referee.together(problem, referee.squares(problem.known))
+    eps = p["eps"] * sizes
+    missed = errors > eps * (1 + slack) + slack * norms
+    rows = np.flatnonzero(missed)
+    if not rows.size:
+        return held
+    if NOT_PROVEN in said:
+        return held & ~missed
+    report.check(WITHIN, "out of reach" in said, f"{what}: eps missed unsaid, rows {rows[:3]}")
+    rows = rows[:LOOKED_AT]
+    least = np.array([careful.least_error(careful.one_row(problem, row)) for row in rows])
+    margin = 10 * slack * norms[rows] + 1e-3 * eps[rows]  # on the edge, both are right
+    excess = (errors[rows] - least) / norms[rows]
+    report.check(WITHIN, least > eps[rows] - margin, f"{what}: eps was in reach", excess)
+    return held & ~missed
+
+
+def _fit(problem: CodingProblem, A: Array, said: str, what: str, report: Report) -> None:
+    """Check that pursuits fit least squares on their atoms."""
+    if problem.kind == "bridge":
+        return
+    R, half = referee.residual(problem, A), referee.half_norms(problem)
+    shorts = []
+    for row in range(min(len(A), LOOKED_AT)):
+        part = careful.one_row(problem, row)
+        rows = slice(row, row + 1)
+        if problem.labels is not None:
+            rows = problem.labels == problem.labels[row]
+        used = A[rows].any(axis=0)
+        if not used.any():
+            continue
+        part.D = part.D[used]
+        part.positive = False
+        error = float(referee.squares(R[rows]).sum())
+        best = careful.least_error(part)
+        shorts.append(0.5 * (error - best) / max(half[row], 1e-300))
+    short = np.array(shorts)
+    if short.size:
+        held = (short <= FITTED[problem.dtype]) | (NOT_PROVEN in said)
+        report.check(OPTIMAL, held, what, short)
+
+
+def _optimality(
+    problem: CodingProblem, A: Array, info: Any, said: str, what: str, report: Report, rows: Array
+) -> None:
+    """Check objectives against lower bounds; where these say little, ask for more."""
+    value = referee.objective(problem, A)
+    bound = referee.lower_bound(problem, referee.residual(problem, A))
+    unit = value if problem.kind == "error bound" else referee.half_norms(problem)
+    unit = np.where(unit > 0, unit, 1.0)
+    limit = 1.01 * ALLOWED[problem.dtype]
+    gap = _gaps(problem, info)
+    short = (value - bound) / unit
+    proven = short <= limit
+    admitted = ~(gap / unit <= limit) & (NOT_PROVEN in said)
+    doubtful = np.flatnonzero(rows & ~proven)
+    held = np.ones(len(A), bool)
+    for row in doubtful[:LOOKED_AT]:
+        part = careful.one_row(problem, row)
+        own = A[[row]] if problem.labels is None else A[problem.labels == problem.labels[row]]
+        best, better = careful.better_code(part, own)
+        excess = (value[row] - best) / unit[row]
+        slack = ROUNDING[problem.dtype]
+        report.check(GAP, (value[row] - best) <= gap[row] + slack * unit[row], what, excess)
+        short[row] = excess
+        if excess > limit:
+            held[row] = admitted[row] and not _in_scope(problem, row)
+        elif (value[row] - max(better, bound[row])) / unit[row] > limit and not admitted[row]:
+            report.notes["rows on which the referee could not decide"] += 1
+    report.check(OPTIMAL, held[rows], what, short[rows])
+    finite = np.isfinite(gap)
+    report.check(GAP, gap[finite] >= 0, what)
+
+
+def _gaps(problem: CodingProblem, info: Any) -> Array:
+    """Return the library's gaps at ordinary size, those of groups added up."""
+    s, t = problem.signal, problem.atom
+    unit = problem.weight + s - t if problem.kind == "error bound" else 2 * s
+    with np.errstate(over="ignore"):
+        return referee.together(problem, np.ldexp(info.gap, -unit))
+
+
+def _in_scope(problem: CodingProblem, row: int) -> bool:
+    """Return whether this problem has to be solved whatever is said."""
+    part = careful.one_row(problem, row)
+    if careful.condition(part.D) > CONDITION:
+        return False
+    lam = problem.numbers.get("lam", np.inf)
+    if problem.weights is not None:
+        lam *= float(part.weights.min())  # type: ignore[union-attr]
+    return bool(lam >= SMALLEST_LAM * np.abs(part.X @ part.D.T).max(initial=0.0))
