@@ -1,6 +1,7 @@
 """The clock, the callbacks and the records that all ways of learning share."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from smalto.learning.memory.record import Record, history_from_array, history_to
 from smalto.sources import Stream
 
 X = np.random.default_rng(0).standard_normal((600, 12))
+COMPILATION = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=learn)})  # an event
 
 
 class Clock:
@@ -25,7 +27,7 @@ class Clock:
     def __init__(self, monkeypatch):
         self.now = 1000.0
         monkeypatch.setattr(clock.time, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(compiling._watch, "_mentioned", True)  # no timer
+        monkeypatch.setattr(compiling, "PATIENCE", 600.0)  # nothing is mentioned
 
 
 def slow_batches(ticking, seconds):
@@ -126,10 +128,10 @@ def test_compiling_is_off_the_clock(monkeypatch, nested):
     with clock.on_the_clock(state):
         ticking.now += 1.0
         for _ in range(nested):  # a kernel compiles those that it calls
-            events.on_start(None)
+            events.on_start(COMPILATION)
             ticking.now += 10.0
         for _ in range(nested):
-            events.on_end(None)
+            events.on_end(COMPILATION)
         ticking.now += 1.0
         compiling.count_as_compiling(0.5)  # by another process
     assert state.seconds == 1.5
@@ -187,8 +189,8 @@ def test_compiling_in_any_thread_is_off_the_clock(monkeypatch):
     state = learn(X, 8, Lasso(0.3), max_steps=0, random_state=0).state
     with clock.on_the_clock(state):
         ticking.now += 1.0
-        for event in (compiling._watch.on_start, compiling._watch.on_end):
-            thread = threading.Thread(target=event, args=(None,))
+        for notify in (compiling._watch.on_start, compiling._watch.on_end):
+            thread = threading.Thread(target=notify, args=(COMPILATION,))
             thread.start()
             thread.join()
             ticking.now += 2.0  # of which the first two are those of the compiler

@@ -55,11 +55,11 @@ class _Watch(event.Listener):  # type: ignore[misc]
         self._speaker: threading.Thread | None = None
 
     def on_start(self, event: Any) -> None:
+        family = family_of(event.data["dispatcher"].py_func.__module__)
         with self._lock:
             self._at_work += 1
             if self._at_work == 1:
-                self._began = time.perf_counter()
-                self._family = family_of(event.data["dispatcher"].py_func.__module__)
+                self._began, self._family = time.perf_counter(), family
                 self._done = threading.Event()
                 self._speaker = threading.Thread(target=self._speak, daemon=True)
                 self._speaker.start()
