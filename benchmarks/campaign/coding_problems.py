@@ -108,7 +108,6 @@ def make(rng: np.random.Generator) -> CodingProblem:
     rows = 20 if about in data.NASTY or thousands else 600
     n = data.size(rng, rows) if rng.random() < 0.3 else int(rng.integers(rows // 3, rows + 1))
     X = data.signals(rng, n, D)
-    X[np.abs(X).max(axis=1) < 1e-6 * np.abs(X).max()] = 0.0  # what a scale may make vanish
     X, D = X.astype(dtype).astype(np.float64), D.astype(dtype).astype(np.float64)
     problem = CodingProblem(kind, X, D, dtype, about)
     if kind in ("lasso", "l1 ball", "error bound", "groups", "tree", "omp", "l0", "bridge"):
@@ -123,6 +122,8 @@ def make(rng: np.random.Generator) -> CodingProblem:
         if rng.random() < 0.3:
             problem.weights[:, rng.random(k) < 0.3] = np.inf
         problem.weight = int(rng.integers(-300, 300)) if rng.random() < 0.3 else 0
+    known = np.abs(problem.known).max(axis=1)
+    problem.X[known < 1e-6 * np.abs(X).max()] = 0.0  # codes that a scale may make vanish
     _scale(rng, problem)
     problem.numbers = _numbers(rng, problem)
     return problem

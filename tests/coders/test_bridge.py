@@ -73,3 +73,15 @@ def test_learning_with_the_bridge():
 def test_bad_bridges(settings, message):
     with pytest.raises(ValueError, match=message):
         Bridge(**{"lam": 0.1, **settings})
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_bridge_is_never_worse_than_zero(dtype):
+    """A stationary point may be: it starts from a lasso whose penalty is another one."""
+    X = np.linspace(-0.3, 0.3, 61)[:, None].astype(dtype)
+    coder = Bridge(0.01, 0.3, delta=1e-4)
+    codes = encode(X, np.ones((1, 1), dtype), coder)
+    left = X[:, 0].astype(np.float64) - codes.toarray()[:, 0]
+    cost = 0.5 * left**2 + coder.penalty(codes)
+    assert np.all(cost <= 0.5 * X[:, 0].astype(np.float64) ** 2 + 1e-9)
+    assert 0 < codes.nnz < len(X)

@@ -272,3 +272,33 @@ def test_ordinary_codes_are_not_looked_at_twice(monkeypatch):
             L1Ball(3.0),
         ):
             encode(x, d, coder)
+
+
+def test_a_second_look_at_weighted_codes_counts_the_weights():
+    """Without them, good codes with small weights look worse than zero codes."""
+    rng = np.random.default_rng(0)
+    D = np.abs(rng.standard_normal((1, 2)) + 1e-5 * rng.standard_normal((13, 2)))
+    X, weights = rng.standard_normal((8, 2)), 10.0 ** rng.uniform(-2, 2, (8, 13))
+    lam = 1e-5
+    A = encode(X, D, Lasso(lam), penalty_weights=weights).toarray()
+    value = 0.5 * errors(X, D, A) + lam * (weights * np.abs(A)).sum(axis=1)
+    half = 0.5 * (X**2).sum(axis=1)
+    assert np.all(value < 0.9 * half)  # as two atoms are enough for any signal
+
+
+def test_weights_of_any_size_are_certified_in_float32():
+    rng = np.random.default_rng(0)
+    t = np.linspace(0, 1, 14)
+    D = np.exp(-0.5 * ((t - rng.random((16, 1))) / 0.5) ** 2).astype(np.float32)
+    X = rng.standard_normal((20, 14)).astype(np.float32)
+    weights = 10.0 ** rng.uniform(-2, 2, (20, 16))
+    _, info = encode(X, D, Lasso(1e-5, ridge=0.01), penalty_weights=weights, return_info=True)
+    assert np.all(info.gap <= 1e-3 * 0.5 * (X**2).sum(axis=1))
+
+
+def test_bounds_that_only_small_atoms_reach_are_not_out_of_reach():
+    D = np.array([[2000.0, 1.0, 0.0], [0.0, 1e-3, 1e-4], [1e-4, 0.0, 1e-3]], np.float32)
+    X = (np.array([[1e-4, 50.0, 400.0], [1e-5, 10.0, 600.0]]) @ D).astype(np.float32)
+    A, _, said = coded(X, D, ErrorBound(0.02, positive=True))
+    assert errors(X, D, A).max() <= 0.02 * (1 + 1e-4)
+    assert not said

@@ -235,3 +235,28 @@ def test_a_full_disk(tmp_path, monkeypatch):
         result = learn(X, 30, Lasso(0.5), callbacks=[saver, fill], **options)
     np.testing.assert_array_equal(result.D, expected.D)
     assert State.load(path).step == 4
+
+
+TWO_WRITERS = """
+import sys
+import numpy as np
+from smalto import learn
+from smalto.coders import Lasso
+from smalto.learners import Online
+from smalto.learning import Checkpoint
+X = np.random.default_rng(0).standard_normal((400, 8))
+for _ in range(10):
+    saver = Checkpoint(sys.argv[1], every_steps=1, keep=3)
+    learn(X, 6, Lasso(0.5), learner=Online(20), max_epochs=2, random_state=0, callbacks=[saver])
+"""
+
+
+def test_two_writers_of_one_checkpoint_do_not_remove_each_others_files(tmp_path):
+    path = tmp_path / "run.safetensors"
+    with child(TWO_WRITERS, path) as one, child(TWO_WRITERS, path) as other:
+        while one.poll() is None or other.poll() is None:
+            if path.exists():
+                assert State.load(path).step > 0
+            time.sleep(0.01)
+        assert (one.returncode, other.returncode) == (0, 0)
+    assert not list(tmp_path.glob(".*"))

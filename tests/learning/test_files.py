@@ -323,3 +323,24 @@ def test_older_files_are_kept(tmp_path):
         write_file(path, "state", {"i": i}, {}, keep=3)
     kept = {file.name: read_file(file, ("state",))[1]["i"] for file in tmp_path.iterdir()}
     assert kept == {"x": 9, "x.1": 8, "x.2": 7}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("mean_nonzeros", 1e300),
+        ("penalty_weights", {"tuple": []}),
+        ("lam", {"kind": "Unknown", "fields": {}}),
+    ],
+)
+def test_a_forged_coder_is_refused_by_the_name_of_its_field(field, value, tmp_path):
+    path = tmp_path / "forged.safetensors"
+    settings = {
+        "coder": to_json(Lasso(0.5), {}, "coder"),
+        "constraint": to_json(L2Ball(), {}, "constraint"),
+        "info": {},
+    }
+    settings["coder"]["fields"][field] = value
+    write_file(path, "model", settings, {"D": np.eye(4)})
+    with pytest.raises(ValueError, match=rf"does not hold a valid model: .*{field}"):
+        Model.load(path)

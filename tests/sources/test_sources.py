@@ -1,11 +1,14 @@
 """Sources, the order of samples, and the thread pool."""
 
+import os
+import subprocess
 import threading
 import time
 
 import numpy as np
 import pytest
 import threadpoolctl
+from children import child
 from scipy import sparse
 
 from smalto.sources import Order, as_source
@@ -134,3 +137,35 @@ def test_number_of_threads():
             resolve_threads(wrong)
     with pytest.raises(TypeError, match=r"n_threads must be an integer, got 1.5"):
         resolve_threads(1.5)
+
+
+FORKS = """
+import os, threading
+from smalto import threads
+
+stop = threading.Event()
+
+def busy():
+    while not stop.is_set():
+        with threads.single_threaded_blas():
+            pass
+
+other = threading.Thread(target=busy)
+other.start()
+for _ in range(50):
+    child = os.fork()
+    if child == 0:
+        with threads.single_threaded_blas():
+            os._exit(0)
+    os.waitpid(child, 0)
+stop.set()
+other.join()
+print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_forked_while_another_thread_is_at_work_does_not_wait_for_it():
+    with child("import warnings\nwarnings.simplefilter('ignore')\n" + FORKS, seconds=120,
+               stdout=subprocess.PIPE, text=True) as process:  # fmt: skip
+        assert process.communicate()[0] == "done\n"

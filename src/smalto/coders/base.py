@@ -36,10 +36,14 @@ class Sizes(NamedTuple):
     @classmethod
     def of(cls, G: Array) -> Sizes:
         """Return the sizes of atoms with Gram matrix G."""
-        norms = np.sqrt(np.diagonal(G).astype(np.float64))
+        return cls.of_norms(np.sqrt(np.diagonal(G).astype(np.float64)), G.dtype)
+
+    @classmethod
+    def of_norms(cls, norms: Array, dtype: np.dtype[Any]) -> Sizes:
+        """Return the sizes of atoms with these norms."""
         used = norms[norms > 0]
         largest = float(used.max(initial=0.0))
-        uneven = bool(largest > margin(G.dtype) * used.min(initial=np.inf))
+        uneven = bool(largest > margin(dtype) * used.min(initial=np.inf))
         return cls(norms, largest, uneven)
 
 

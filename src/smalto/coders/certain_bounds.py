@@ -10,10 +10,10 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.certain_lasso import (
     USABLE,
-    unit_atoms,
     certain_lasso,
     corrected_residual,
     least_error,
+    unit_atoms,
     with_signs,
 )
 

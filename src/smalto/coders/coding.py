@@ -200,7 +200,8 @@ def _code_chunk(
         fit_of_rows(prepared.G, Q, chunk.norms, *codes, fit)
         if part.missing is not None:
             _fit_known(x, part.missing, codes, prepared.padded, fit)
-    rows = doubtful(codes, chunk, prepared.problem, prepared.sizes)
+    weights = part.penalty_weights
+    rows = doubtful(codes, chunk, prepared.problem, prepared.sizes, weights)
     bound = prepared.problem.error_bound()
     if measured and bound is not None:
         eps = np.asarray(bound) if part.groups is not None else of_rows("eps", bound, numbers, n)

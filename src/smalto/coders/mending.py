@@ -32,11 +32,19 @@ _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at 
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
 
 
-def doubtful(codes: Codes, chunk: Chunk, coder: Coder, atoms: Sizes) -> Array:
+def doubtful(
+    codes: Codes, chunk: Chunk, coder: Coder, atoms: Sizes, weights: Array | None = None
+) -> Array:
     """Return the rows whose codes need to be checked; whole groups of them."""
     found = np.empty(len(chunk.Q), np.bool_)
     limit = _LARGEST[chunk.Q.dtype.itemsize]
     count = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, found)
+    if weights is not None:  # kernels divide atoms by them
+        k = weights.shape[1]
+        with np.errstate(over="ignore"):
+            Q = (chunk.Q[:, :k] / weights).astype(chunk.Q.dtype)
+        chunk = chunk._replace(Q=Q)
+        atoms = Sizes.of_norms(atoms.norms[:k] / weights, codes.values.dtype)
     delicate = coder.delicate(chunk, atoms)
     stuck = chunk.stuck is not None and chunk.stuck[0] > 0
     if not count and not stuck and delicate is False:

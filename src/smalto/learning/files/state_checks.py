@@ -22,6 +22,10 @@ _ROUNDING = 1e-6  # share of the largest entry by which sums may be below zero
 def check_fields(state: State) -> None:
     """Raise unless the fields of a state are valid and fit together."""
     check_problem(state.coder, state.constraint, state.D)
+    for name in ("eps", "max_nonzeros", "radius"):
+        value = getattr(state.coder, name, None)
+        if isinstance(value, tuple):
+            _refuse(f"{name} of the coder", value, "one number for all signals")
     check_role("learner", state.learner, Learner, "Online()")
     k, m = state.D.shape
     _want("last_used", state.last_used, np.int64, (k,))
