@@ -134,7 +134,8 @@ class Bridge(Coder):
                 if not rows.size:
                     break
             chunk.rounds[:] = total
-            return codes.put(np.flatnonzero(worse), _zeros(np.count_nonzero(worse), G.dtype))
+            lost = np.flatnonzero(worse)
+            return codes.put(lost, _zeros(len(lost), G.dtype))
 
         return solve
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import hashlib
+import importlib
 import importlib.metadata
 import itertools
 import json
@@ -26,10 +27,7 @@ from safetensors import SafetensorError, safe_open
 
 from smalto.checks import Array
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
 
 FORMAT_VERSION = 1
 _NAMES = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32", "bool": "BOOL",
