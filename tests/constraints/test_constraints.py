@@ -176,6 +176,8 @@ class Wrong(Constraint):
     ("make", "error", "message"),
     [
         (lambda: ElasticNetBall(-1), ValueError, "gamma must be >= 0, got -1"),
+        (lambda: ElasticNetBall(np.inf), ValueError, "gamma must be finite, got inf"),
+        (lambda: FusedLassoBall(0.1, np.inf), ValueError, "gamma2 must be finite, got inf"),
         (lambda: ElasticNetBall(), ValueError, "gamma and density are both None"),
         (lambda: ElasticNetBall(density=0), ValueError, "density must be"),
         (lambda: ElasticNetBall(density=1.5), ValueError, r"density must be in \(0, 1\], got 1.5"),

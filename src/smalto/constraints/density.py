@@ -87,9 +87,16 @@ def check_sparsity(name: str, gamma: float | None, wanted: float | None) -> None
         message = f"{name} and density are both None: give one of them"
         raise ValueError(message)
     if gamma is not None:
-        check_number(name, gamma, low=0, high=np.finfo(np.float64).max)
+        check_weight(name, gamma)
     if wanted is not None:
         check_number("density", wanted, low=0, high=1, strict=True)
+
+
+def check_weight(name: str, value: float) -> None:
+    """Raise ValueError unless the weight of a norm is finite and not negative."""
+    if check_number(name, value, low=0) == np.inf:
+        message = f"{name} must be finite, got {value!r}"
+        raise ValueError(message)
 
 
 def decided(gamma: float | None) -> float:

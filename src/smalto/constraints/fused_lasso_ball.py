@@ -9,10 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from smalto.checks import Array, check_number
+from smalto.checks import Array
 from smalto.constraints.base import Constraint
 from smalto.constraints.density import (
     check_sparsity,
+    check_weight,
     decided,
     density,
     find_gamma,
@@ -48,7 +49,7 @@ class FusedLassoBall(Constraint):
 
     def __post_init__(self) -> None:
         check_sparsity("gamma1", self.gamma1, self.density)
-        check_number("gamma2", self.gamma2, low=0)
+        check_weight("gamma2", self.gamma2)
 
     def project(self, atom: Array) -> None:
         """Replace ``atom`` by the nearest point of the set, in place; zeros are exact."""
