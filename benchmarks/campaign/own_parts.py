@@ -117,7 +117,7 @@ def misbehave(rng: np.random.Generator, report: Report) -> None:
     X = rng.standard_normal((int(rng.integers(20, 60)), int(rng.integers(3, 9))))
     k, fault = int(rng.integers(2, 6)), str(rng.choice(FAULTS))
     coder, learner = Lasso(0.3), Online(5)
-    after = int(rng.integers(k, 8 * k))
+    after = int(rng.integers(k, 2 * k + 1))
     options: Any = {"random_state": 0, "n_threads": 1}
     calls: list[tuple[str, Any]] = [
         (
