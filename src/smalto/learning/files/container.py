@@ -155,6 +155,7 @@ def _keep_older(path: Path, keep: int, new: Path) -> None:
         shutil.copyfile(path, spare)
     with contextlib.suppress(FileNotFoundError):
         spare.replace(names[0])
+    spare.unlink(missing_ok=True)  # it stays if both names are links to one file already
 
 
 def _sync_folder(folder: Path) -> None:
