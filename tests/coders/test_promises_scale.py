@@ -200,6 +200,14 @@ def test_tiny_rows_among_ordinary_ones_are_coded():
     assert not encode(np.vstack([X, 1e-290 * X[:1]]), D, Lasso(0.1)).toarray()[-1].any()
 
 
+def test_rows_whose_codes_vanish_are_no_reason_to_refuse_the_others():
+    X, D = problem(np.float32)
+    X[3] *= np.float32(1e-30)
+    codes = encode(X, D * np.float32(1e10), OMP(4)).toarray()
+    assert np.count_nonzero(codes[:3], axis=1).tolist() == [4, 4, 4]
+    assert np.isfinite(codes).all()
+
+
 def test_a_path_and_a_number_of_nonzeros_at_any_scale():
     X, D = problem(np.float64)
     path, small = lasso_path(X[0], D), lasso_path(X[0] * 1e-140, D * 1e120)

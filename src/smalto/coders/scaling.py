@@ -18,6 +18,7 @@ from smalto.coders.codes import Codes
 from smalto.coders.signals import Signals
 
 _ORDINARY = 2.0**50  # squared norms between 1/this and this are left alone
+_BEYOND = {4: -64, 8: -512}  # exponents of rows so small, among others, that codes may vanish
 _STEP = 16  # exponents are multiples of it, so that few different problems arise
 
 
@@ -126,7 +127,9 @@ def scaled_codes(codes: Codes, signals: Any, atoms: Array | None) -> Codes:
     if lost.any():
         message = f"the codes of X over D overflow {values.dtype}: scale X down or D up"
         raise ValueError(message)
-    if np.any(codes.values) and not np.any(np.abs(values) >= np.finfo(values.dtype).tiny):
+    beyond = np.ndim(signals) == 0 and signals <= _BEYOND[values.dtype.itemsize]
+    vanished = not np.any(np.abs(values) >= np.finfo(values.dtype).tiny)
+    if np.any(codes.values) and vanished and not beyond:
         message = f"the codes of X over D underflow {values.dtype}: scale X up or D down"
         raise ValueError(message)
     return codes._replace(values=values)
