@@ -26,7 +26,7 @@ NUMBERS: Any = [
     {"tuple": []}, {"list": [None]}, {}, [], {"kind": "Lasso", "fields": {}},
     {"kind": "os.system", "fields": {}}, {"array": "state.D"}, {"array": "D"}, {"array": "none"},
 ]  # fmt: skip
-FIELDS = ("setting", "statistics", "last_used", "worst", "store", "history", "atoms", "D")
+FIELDS = ("setting", "statistics", "last_used", "worst", "store", "history", "atoms", "D", "memory")
 SAMPLES = np.random.default_rng(5).standard_normal((40, 6))
 
 
@@ -157,8 +157,10 @@ def _try(kind: str, path: Path, name: str, what: str, report: Report) -> None:
         else:
             more = {"max_steps": found.step + 2, "n_threads": 1}
             values = learn(X, len(found.D), state=found, **more).D
-    except ValueError as error:  # a model may have limits for each of so many signals
-        fits = kind == "model" and "one per signal" in str(error)
+    except ValueError as error:
+        # A model may have limits for each of so many signals, and a state be of other data.
+        other = "one per signal" if kind == "model" else "the state was created from"
+        fits = other in str(error)
         report.check(FORGED, fits, f"{what}: loaded, then {error!s:.120}")
     except Exception as error:  # noqa: BLE001 (whatever it is, it is a failure)
         report.check(FORGED, False, f"{what}: loaded, then {type(error).__name__}: {error!s:.120}")
