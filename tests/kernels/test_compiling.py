@@ -156,3 +156,12 @@ project_l2_ball(np.ones((2, 2)))
         check=True,
     )
     assert again.stderr == ""  # a warm cache
+
+
+def test_functions_without_a_module_are_counted_too():
+    function = SimpleNamespace(__module__=None)  # as libraries make them by exec
+    event = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
+    watch = compiling._Watch()
+    watch.on_start(event)
+    watch.on_end(event)
+    assert watch.seconds() > 0

@@ -55,7 +55,7 @@ class _Watch(event.Listener):  # type: ignore[misc]
         self._speaker: threading.Thread | None = None
 
     def on_start(self, event: Any) -> None:
-        family = family_of(event.data["dispatcher"].py_func.__module__)
+        family = family_of(str(event.data["dispatcher"].py_func.__module__))
         with self._lock:
             self._at_work += 1
             if self._at_work == 1:
