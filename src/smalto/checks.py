@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import scipy
 
 from smalto.data_frames import check_frame, frame_to_array, is_frame
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = Any  # checked rows of data: an ndarray, or a SciPy CSR array or matrix
-Matrix: TypeAlias = npt.ArrayLike | sparse.sparray | sparse.spmatrix  # user input
+Matrix: TypeAlias = "npt.ArrayLike | scipy.sparse.sparray | scipy.sparse.spmatrix"  # user input
 
 
 def float_dtype(dtype: Any) -> np.dtype[Any]:
@@ -101,7 +101,7 @@ def check_finite(name: str, values: Rows, first_row: int = 0, *, whole: bool = T
 
     ``whole`` tells whether these are all values of that name, not those of a part of its rows.
     """
-    data = values.data if sparse.issparse(values) else values
+    data = values.data if scipy.sparse.issparse(values) else values
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(data)):  # usually enough: one pass, no temporary
             return
@@ -109,7 +109,7 @@ def check_finite(name: str, values: Rows, first_row: int = 0, *, whole: bool = T
     count = int(np.count_nonzero(bad))
     if count == 0:  # the sum overflowed, but every value is finite
         return
-    if sparse.issparse(values):
+    if scipy.sparse.issparse(values):
         position = int(np.flatnonzero(bad)[0])
         row = int(np.searchsorted(values.indptr, position, side="right")) - 1
         where = (row + first_row, int(values.indices[position]))
@@ -128,13 +128,13 @@ def as_rows(name: str, X: Any) -> Rows:
     check_not_path(name, X)
     if is_frame(X):
         X = frame_to_array(name, X)
-    elif not sparse.issparse(X) and not isinstance(X, np.ndarray):
+    elif not scipy.sparse.issparse(X) and not isinstance(X, np.ndarray):
         X = np.asarray(X)
     if X.ndim != 2:
         hint = "; for a single signal x give x[None, :]" if X.ndim == 1 else ""
         message = f"{name} must be two-dimensional (rows are samples), got shape {X.shape}{hint}"
         raise ValueError(message)
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         X = as_csr(name, X)
     if X.dtype == object:
         try:
@@ -175,7 +175,7 @@ def as_table(name: str, X: Any) -> Any:
     """Return what scikit-learn may check next: X, but a sparse one as CSR; refuse odd frames."""
     check_not_path(name, X)
     check_frame(name, X)
-    return as_csr(name, X) if sparse.issparse(X) else X
+    return as_csr(name, X) if scipy.sparse.issparse(X) else X
 
 
 def as_csr(name: str, X: Any) -> Any:
@@ -184,8 +184,8 @@ def as_csr(name: str, X: Any) -> Any:
     Nothing is copied if X is CSR already. SciPy checks indices when an array is created, but not
     if they are changed afterwards; compiled code would then read outside of arrays.
     """
-    if not sparse.issparse(X):
-        return sparse.csr_array(X)
+    if not scipy.sparse.issparse(X):
+        return scipy.sparse.csr_array(X)
     if X.ndim != 2:
         message = f"{name} must be two-dimensional, got shape {X.shape}"
         raise ValueError(message)
@@ -200,8 +200,12 @@ def as_csr(name: str, X: Any) -> Any:
 def _rebuilt(X: Any) -> Any:
     """Return a sparse array of the same data, checked, without what SciPy remembers of X."""
     if X.format == "coo":
-        return sparse.coo_array((X.data, (X.row, X.col)), shape=X.shape)
-    kind = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[X.format]
+        return scipy.sparse.coo_array((X.data, (X.row, X.col)), shape=X.shape)
+    kind = {
+        "csr": scipy.sparse.csr_array,
+        "csc": scipy.sparse.csc_array,
+        "bsr": scipy.sparse.bsr_array,
+    }[X.format]
     new = kind((X.data, X.indices, X.indptr), shape=X.shape)
     new.check_format(full_check=True)
     if np.diff(new.indptr).min(initial=0) < 0:  # which SciPy does not check if the last is 0
@@ -212,7 +216,7 @@ def _rebuilt(X: Any) -> Any:
 
 def as_floats(X: Rows, dtype: np.dtype[Any]) -> Rows:
     """Return rows in this dtype, C-contiguous or canonical CSR; copy only if needed."""
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         X = X if X.dtype == dtype else X.astype(dtype)
         return X if X.has_canonical_format else _canonical(X)
     return np.ascontiguousarray(X, dtype=dtype)
@@ -227,7 +231,7 @@ def _canonical(X: Any) -> Any:
 def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any], name: str = "D") -> Array:
     """Return a dictionary (k, m) as a C-contiguous array; raise unless it fits the data."""
     D = as_rows(name, D)
-    if sparse.issparse(D):
+    if scipy.sparse.issparse(D):
         D = D.toarray()
     if D.shape[0] == 0:
         message = f"{name} has no atoms: its shape is {D.shape}"
@@ -246,7 +250,7 @@ _SCALES = {4: 2.0**62, 8: 2.0**500}
 
 def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
     """Raise ValueError if finite values are too large or too small to be coded in this dtype."""
-    data = values.data if sparse.issparse(values) else values
+    data = values.data if scipy.sparse.issparse(values) else values
     if not data.size or data.dtype.kind in "iub":
         return
     top = max(data.max(), -data.min())

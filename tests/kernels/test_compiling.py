@@ -72,6 +72,16 @@ def test_why_compiled_kernels_that_came_are_not_used_is_said_first(said, monkeyp
     ]
 
 
+def test_functions_of_others_are_counted_but_not_mentioned(said):
+    watch = compiling._Watch()
+    function = SimpleNamespace(__module__="somebody.else")
+    watch.on_start(SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)}))
+    compiling.time.sleep(0.05)
+    watch.on_end(None)
+    assert watch.seconds() >= 0.05
+    assert said == []
+
+
 def test_what_is_soon_compiled_is_not_mentioned(said, monkeypatch):
     monkeypatch.setattr(compiling, "PATIENCE", 1e6)
     watch = compiling._Watch()

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import scipy
 
 from smalto.checks import (
     Array,
@@ -56,7 +56,7 @@ def encode(
     start: Matrix | None = None,
     n_threads: int | None = None,
     return_info: Literal[False] = False,
-) -> sparse.csr_array: ...
+) -> scipy.sparse.csr_array: ...
 
 
 @overload
@@ -72,7 +72,7 @@ def encode(
     start: Matrix | None = None,
     n_threads: int | None = None,
     return_info: Literal[True],
-) -> tuple[sparse.csr_array, Info]: ...
+) -> tuple[scipy.sparse.csr_array, Info]: ...
 
 
 @overload
@@ -88,7 +88,7 @@ def encode(
     start: Matrix | None = None,
     n_threads: int | None = None,
     return_info: bool,
-) -> sparse.csr_array | tuple[sparse.csr_array, Info]: ...
+) -> scipy.sparse.csr_array | tuple[scipy.sparse.csr_array, Info]: ...
 
 
 def encode(
@@ -103,7 +103,7 @@ def encode(
     start: Matrix | None = None,
     n_threads: int | None = None,
     return_info: bool = False,
-) -> sparse.csr_array | tuple[sparse.csr_array, Info]:
+) -> scipy.sparse.csr_array | tuple[scipy.sparse.csr_array, Info]:
     """Return sparse codes of the rows of X over the atoms (rows) of D.
 
     Solves ``min_α ½‖x − αD‖² + ψ(α)`` for each row x of X, where the coder defines ψ. If entries

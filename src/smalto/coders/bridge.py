@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows, check_integer, check_number
 from smalto.coders.base import Coder, Solver
@@ -177,7 +177,7 @@ class Bridge(Coder):
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ ((|α_j| + delta)^p − delta^p)`` of each row of codes."""
-        codes = sparse.csr_array(codes, dtype=np.float64, copy=True)
+        codes = scipy.sparse.csr_array(codes, dtype=np.float64, copy=True)
         codes.data = (np.abs(codes.data) + self._delta) ** self.p - self._delta**self.p
         return np.asarray(float(self.lam) * codes.sum(axis=1)).ravel()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Matrix, as_csr, as_dictionary, check_finite
 from smalto.coders.base import Certified, Coder, check_coder, check_takes
@@ -107,14 +107,14 @@ def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
     rescaled = coder.rescaled(2.0**-signal, 2.0**-atom) if signal or atom else None
     if rescaled is not None:
         signals = replace(signals, X=shifted(signals.X.astype(np.float64), -signal))
-        codes = shifted(sparse.csr_array(codes, dtype=np.float64), atom - signal)
+        codes = shifted(scipy.sparse.csr_array(codes, dtype=np.float64), atom - signal)
         unit = 2 * signal if coder.error_bound() is None else signal - atom
         return np.ldexp(gaps(signals, shifted(D, -atom), codes, rescaled), unit)
     out = np.empty(n)
     for rows in blocks(n, _ROWS, signals.groups):
         out[rows] = coder.gap(residuals_of(signals.part(rows), D, codes[rows], np.arange(n)[rows]))
     if coder.positive:
-        out[_has_negative(sparse.csr_array(codes))] = np.inf
+        out[_has_negative(scipy.sparse.csr_array(codes))] = np.inf
     return out
 
 
@@ -126,6 +126,6 @@ def _has_negative(codes: Any) -> Array:
 
 def residuals_of(signals: Signals, D: Array, codes: Any, numbers: Array | None) -> Residuals:
     """Return codes and residuals of signals, in float64."""
-    X = signals.X.toarray() if sparse.issparse(signals.X) else signals.X
+    X = signals.X.toarray() if scipy.sparse.issparse(signals.X) else signals.X
     left = residuals(X.astype(np.float64), D, codes, signals.missing)
     return left._replace(weights=signals.penalty_weights, groups=signals.groups, numbers=numbers)

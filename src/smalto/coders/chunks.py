@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array
 from smalto.coders.codes import Codes
@@ -117,7 +117,7 @@ class Residuals(NamedTuple):
 
 def residuals(X: Array, D: Array, codes: Any, missing: Array | None = None) -> Residuals:
     """Return codes and residuals of the signals X; all in float64."""
-    codes = sparse.csr_array(codes, dtype=np.float64)
+    codes = scipy.sparse.csr_array(codes, dtype=np.float64)
     left = X - codes @ D
     if missing is not None:
         left[missing] = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array
 
@@ -23,7 +23,7 @@ class Codes(NamedTuple):
         # SciPy needs both index arrays to have the same type, the smaller one where it suffices.
         kind = np.int32 if len(self.indices) < 2**31 else np.int64
         indptr, indices = self.indptr.astype(kind), self.indices.astype(kind, copy=False)
-        codes = sparse.csr_array((self.values, indices, indptr), shape=shape)
+        codes = scipy.sparse.csr_array((self.values, indices, indptr), shape=shape)
         codes.has_canonical_format = True
         return codes
 

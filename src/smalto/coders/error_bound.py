@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
@@ -84,7 +84,7 @@ class ErrorBound(Coder):
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``‖α‖₁`` of each row of codes."""
-        codes = sparse.csr_array(codes)
+        codes = scipy.sparse.csr_array(codes)
         out = np.empty(codes.shape[0])
         elastic_net_of_rows(codes.indptr, codes.data, 1.0, 0.0, out)
         return out

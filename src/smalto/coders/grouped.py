@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
@@ -92,7 +92,7 @@ class Nested:
     def penalty(self, codes: Any) -> Array:
         """Return the penalty of each row of codes."""
         self.check(codes.shape[1])
-        codes, groups = sparse.csr_array(codes), self.forest.groups
+        codes, groups = scipy.sparse.csr_array(codes), self.forest.groups
         norms, rest = np.empty((2, codes.shape[0]))
         rows = SparseRows(codes.indptr, codes.indices, codes.data)
         norms_of_rows(rows, groups, np.empty(len(groups.parent)), norms)
@@ -121,7 +121,7 @@ class Nested:
         )
 
         def gap(code: Array) -> float:
-            return float(self.gap(residuals(problem.X, D, sparse.csr_array(code[None])))[0])
+            return float(self.gap(residuals(problem.X, D, scipy.sparse.csr_array(code[None])))[0])
 
         return certain_code(x, D, norms.above_zero(), self.ridge, gap)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array
 from smalto.coders.base import Coder, Solver
@@ -102,7 +102,7 @@ class JointLasso(Coder):
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ_j ‖A_j‖₂`` of the groups, divided equally among their rows."""
-        codes = sparse.csr_array(codes)
+        codes = scipy.sparse.csr_array(codes)
         groups = all_if_none(groups, codes.shape[0])
         return _shared(self._penalty(codes, groups), groups)
 

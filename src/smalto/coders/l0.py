@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array
 from smalto.coders.base import Coder, Solver
@@ -83,7 +83,7 @@ class L0(Coder):
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam ‖α‖₀`` of each row of codes."""
-        codes = sparse.csr_array(codes)
+        codes = scipy.sparse.csr_array(codes)
         rows = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
         counts = np.bincount(rows, weights=codes.data != 0, minlength=codes.shape[0])
         return np.asarray(float(self.lam) * counts)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows, check_number
 from smalto.coders.base import Coder, Sizes, Solver, margin
@@ -233,7 +233,7 @@ class Lasso(Coder):
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
-        return self.weighted_penalty(sparse.csr_array(codes), None)
+        return self.weighted_penalty(scipy.sparse.csr_array(codes), None)
 
     def weighted_penalty(
         self, codes: Any, weights: Array | None, groups: Array | None = None
@@ -279,9 +279,9 @@ class Lasso(Coder):
 
 def default_lam(X: Rows) -> float:
     """Return 1.2/√m times the root mean square norm of the rows, the paper's choice, scaled."""
-    data = np.asarray(X.data if sparse.issparse(X) else X)
+    data = np.asarray(X.data if scipy.sparse.issparse(X) else X)
     mean_square = float(np.mean(np.square(data, dtype=np.float64))) if data.size else 0.0
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         mean_square *= data.size / (X.shape[0] * X.shape[1])
     # mean_square is per entry: 1.2/√m · √(m · mean_square)
     return 1.2 * float(np.sqrt(mean_square))

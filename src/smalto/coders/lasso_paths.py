@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import scipy
 
 from smalto.checks import (
     Array,
@@ -135,7 +135,7 @@ def lasso_path(
     shaken = q
     for attempt in range(4):
         lams, indptr, indices, values = _follow(G, shaken, k, lam_end, positive, k + 1)
-        codes = sparse.csr_array((values, indices, indptr), shape=(len(lams), k))
+        codes = scipy.sparse.csr_array((values, indices, indptr), shape=(len(lams), k))
         if _is_path(lams, codes.toarray(), G.reshape(width, width)[:k, :k], q[:k], scale, positive):
             break
         # Atoms that enter at the same lam can mislead the homotopy: perturb q slightly.
@@ -176,7 +176,7 @@ def lam_for_nonzeros(
         lam = lam_for_nonzeros(X, D, nonzeros, ridge, positive, n_threads)
         return None if lam is None else scaled_number(lam, 2.0**signal, 2.0**atom)
     rows = np.unique(np.linspace(0, X.shape[0] - 1, min(CALIBRATION_ROWS, X.shape[0])).astype(int))
-    sample = X[rows].toarray() if sparse.issparse(X) else X[rows]
+    sample = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
     G, width = _padded_gram(np.asarray(D, np.float64), ridge)
     Q = np.zeros((len(rows), width))
     Q[:, :k] = np.asarray(sample, np.float64) @ np.asarray(D, np.float64).T

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array
 from smalto.coders.base import PROMISED_GAP, Certified, Coder, Sizes
@@ -88,7 +88,7 @@ class Mender:
         self.coder, self.signals, self.D = coder, signals, D
         self.numbers, self.dtype = numbers, dtype
         self.allowed = PROMISED_GAP[dtype.itemsize]
-        X = signals.X.toarray() if sparse.issparse(signals.X) else signals.X
+        X = signals.X.toarray() if scipy.sparse.issparse(signals.X) else signals.X
         self.X = X.astype(np.float64)
         self.fit = np.empty(len(signals))  # of the codes that were measured last
         self.lower = np.full(len(signals), -np.inf)  # bounds on the optima, the best so far
@@ -286,7 +286,7 @@ def _together(values: Array, groups: Array | None) -> Array:
 
 
 def _compressed(codes: Array) -> Codes:
-    csr = sparse.csr_array(codes)
+    csr = scipy.sparse.csr_array(codes)
     return Codes(csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data)
 
 

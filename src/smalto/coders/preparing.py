@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Sizes, Solver
@@ -119,14 +119,14 @@ def gram(D: Array, n_threads: int) -> Array:
 
 def squared_norms(x: Rows) -> Array:
     """Return ``‖x‖²`` of each row."""
-    if sparse.issparse(x):
+    if scipy.sparse.issparse(x):
         return np.asarray(x.multiply(x).sum(axis=1), np.float64).ravel()
     return np.asarray(np.einsum("ij,ij->i", x, x))
 
 
 def products(x: Rows, atoms: Array) -> Array:
     """Return ``x Dᵀ``, C-contiguous."""
-    if sparse.issparse(x):
+    if scipy.sparse.issparse(x):
         return np.ascontiguousarray(x @ atoms.T)
     return np.matmul(x, atoms.T, out=aligned.empty((len(x), len(atoms)), atoms.dtype))
 

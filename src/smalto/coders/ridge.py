@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy
-from scipy import sparse
 
 from smalto.checks import Array
 from smalto.coders.base import PROMISED_GAP, Coder, Sizes, Solver
@@ -88,7 +87,7 @@ class Ridge(Coder):
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam/2 ‖α‖²`` of each row of codes."""
-        codes = sparse.csr_array(codes)
+        codes = scipy.sparse.csr_array(codes)
         out = np.empty(codes.shape[0])
         elastic_net_of_rows(codes.indptr, codes.data, 0.0, float(self.lam), out)
         return out

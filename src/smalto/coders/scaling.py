@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows
 from smalto.coders.codes import Codes
@@ -25,11 +25,11 @@ _STEP = 16  # exponents are multiples of it, so that few different problems aris
 def shifted(values: Rows, exponents: Any) -> Rows:
     """Return ``values · 2^exponents``, exactly; one exponent for all, or one per row."""
     exponents = np.asarray(exponents)
-    if sparse.issparse(values):
+    if scipy.sparse.issparse(values):
         if exponents.ndim:
             exponents = np.repeat(exponents, np.diff(values.indptr))
         data = np.ldexp(values.data, exponents)
-        return sparse.csr_array((data, values.indices, values.indptr), shape=values.shape)
+        return scipy.sparse.csr_array((data, values.indices, values.indptr), shape=values.shape)
     return np.ldexp(values, exponents[:, None] if exponents.ndim else exponents)
 
 
@@ -52,7 +52,7 @@ def atom_exponents(D: Array, one_each: bool) -> Array | None:
 
 def largest_entry(x: Rows) -> float:
     """Return the largest magnitude."""
-    data = x.data if sparse.issparse(x) else x
+    data = x.data if scipy.sparse.issparse(x) else x
     return float(max(data.max(initial=0.0), -data.min(initial=0.0)))
 
 
@@ -102,8 +102,8 @@ def _are_ordinary(norms: Any) -> Any:
 
 def _largest_entries(x: Rows) -> Array:
     """Return the largest magnitude of each row."""
-    top = abs(x).max(axis=1, initial=0.0) if not sparse.issparse(x) else abs(x).max(axis=1)
-    return np.asarray(top.toarray() if sparse.issparse(top) else top, np.float64).ravel()
+    top = abs(x).max(axis=1, initial=0.0) if not scipy.sparse.issparse(x) else abs(x).max(axis=1)
+    return np.asarray(top.toarray() if scipy.sparse.issparse(top) else top, np.float64).ravel()
 
 
 def _exponents(top: Any) -> Any:

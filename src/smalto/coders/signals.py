@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows, as_rows, check_finite, check_scale, float_dtype
 from smalto.coders.base import Coder
@@ -64,7 +64,7 @@ def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> 
         X = X.data
     X = as_rows(name, X)
     holes = None if mask is None else as_mask(mask, X)
-    if missing == "nan" and not sparse.issparse(X):
+    if missing == "nan" and not scipy.sparse.issparse(X):
         nan = np.isnan(X)
         holes = nan if holes is None else holes | nan
     if holes is None or not holes.any():
@@ -87,7 +87,7 @@ def check_missing(missing: Any) -> None:
 
 def as_mask(mask: Any, X: Rows) -> Array:
     """Return the mask as booleans (n, m); raise unless it has the shape of dense signals."""
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         message = "a mask needs dense signals: the zeros of a sparse array are known entries"
         raise TypeError(message)
     mask = np.asarray(mask)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
+import scipy
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -138,10 +138,10 @@ class Factorization(
         return tags
 
     @property
-    def sparse_components_(self) -> sparse.csr_array:
+    def sparse_components_(self) -> scipy.sparse.csr_array:
         """The dictionary as a csr_array (k, m), useful if atoms are sparse."""
         check_is_fitted(self, "components_")
-        return sparse.csr_array(self.components_)
+        return scipy.sparse.csr_array(self.components_)
 
     @property
     def _n_features_out(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows
 from smalto.coders.coding import ROWS_AT_ONCE
@@ -70,5 +70,5 @@ def column_sums(X: Rows) -> Array:
 
 def centered(X: Rows, mean: Array, dtype: np.dtype[Any]) -> Array:
     """Return the rows minus the mean as a dense array of this dtype."""
-    dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    dense = X.toarray() if scipy.sparse.issparse(X) else np.asarray(X)
     return np.asarray(np.subtract(dense, mean.astype(dtype), dtype=dtype))

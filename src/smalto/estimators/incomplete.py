@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows, as_rows
 from smalto.coders.signals import Missing, as_mask
@@ -16,7 +16,7 @@ _PRIOR = 5.0  # known entries that the mean of all features counts for in that o
 def missing_entries(X: Any, mask: Any, missing: Missing) -> Array | None:
     """Return where entries are missing, as booleans (n, m), or None if none is."""
     masked = isinstance(X, np.ma.MaskedArray) or mask is not None
-    if sparse.issparse(X) or not (masked or missing == "nan"):
+    if scipy.sparse.issparse(X) or not (masked or missing == "nan"):
         return None
     own = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
     table = as_rows("X", X.data if own is not None else X)
@@ -53,7 +53,7 @@ def filled_samples(X: Any, holes: Array, count: int, seed: int) -> Array:
 
 def is_complete(X: Any) -> bool:
     """Return whether X is a dense table of numbers without NaN."""
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         return False
     table = np.asarray(X)
     if table.dtype.kind in "iub":
@@ -63,7 +63,7 @@ def is_complete(X: Any) -> bool:
 
 def check_nonnegative(X: Rows, mask: Any, name: str | None = None) -> None:
     """Raise ValueError if known entries are negative, with their number and the smallest."""
-    data = X.data if sparse.issparse(X) else X
+    data = X.data if scipy.sparse.issparse(X) else X
     known: Any = True
     if isinstance(X, np.ma.MaskedArray):
         data, known = X.data, ~np.ma.getmaskarray(X)

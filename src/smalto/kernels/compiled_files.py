@@ -185,18 +185,25 @@ def cache_folder() -> Path | None:
 @functools.cache
 def source_digest(module: str) -> str:
     """Return a digest of the source of a module of kernels and of all kernels that it imports."""
-    seen: dict[str, str] = {}
+    seen: set[str] = set()
     todo = [module]
     while todo:
         name = todo.pop()
         if name not in seen and name not in _AROUND:
-            path = HERE.joinpath(*name.split(".")[2:]).with_suffix(".py")
-            seen[name] = path.read_text(encoding="utf-8") if path.is_file() else ""
-            todo += _imported(seen[name])
+            seen.add(name)
+            todo += _source(name)[1]
     total = hashlib.sha256()
     for name in sorted(seen):
-        total.update(f"{name}\0{seen[name]}\0".encode())
+        total.update(f"{name}\0{_source(name)[0]}\0".encode())
     return total.hexdigest()
+
+
+@functools.cache
+def _source(module: str) -> tuple[str, list[str]]:
+    """Return the source of a module of kernels, and the modules of kernels that it imports."""
+    path = HERE.joinpath(*module.split(".")[2:]).with_suffix(".py")
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return text, list(_imported(text))
 
 
 def _imported(source: str) -> Iterator[str]:

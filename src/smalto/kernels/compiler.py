@@ -8,18 +8,23 @@ callers, an *inner* kernel, stops at LLVM's intermediate form and is optimized a
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+from llvmlite.binding import Linkage
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
 from numba.core.registry import CPUDispatcher
-from numba.core.typed_passes import NopythonRewrites
+from numba.core.typed_passes import InlineOverloads, NopythonRewrites
 from numba.core.types import Dispatcher
+from numba.core.untyped_passes import InlineClosureLikes
 
-# Rewrites of whole-array expressions, and of functions that Numba merges into their callers.
-_NEEDLESS = {NopythonRewrites}
+# Passes for what kernels do not use: local functions and comprehensions, functions of Numba that
+# are merged into their callers, expressions of whole arrays.
+_NEEDLESS = {InlineClosureLikes, InlineOverloads, NopythonRewrites}
 
 
 class _UnderWay(threading.local):
@@ -32,6 +37,27 @@ _under_way = _UnderWay()
 def compiling_for_a_kernel() -> bool:
     """Tell whether what is compiled now is for a kernel that calls it, not for Python."""
     return _under_way.kernels > 0
+
+
+@contextlib.contextmanager
+def _counted() -> Iterator[None]:
+    _under_way.kernels += 1
+    try:
+        yield
+    finally:
+        _under_way.kernels -= 1
+
+
+@contextlib.contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Keep Python from looking for garbage, of which a compiler makes little for all it creates."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -73,11 +99,8 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
         state.typingctx = _Remembering(state.typingctx, state.flags)
         state.flags.no_cfunc_wrapper = True
         state.flags.no_cpython_wrapper = state.flags.no_compile = inner
-        _under_way.kernels += 1
-        try:
+        with _counted(), _nothing_collected():
             found = super().compile_extra(func)
-        finally:
-            _under_way.kernels -= 1
         if inner:
             found = found._replace(entry_point=object())  # only what callers know it by
             state.targetctx.insert_user_function(found.entry_point, found.fndesc, [found.library])
@@ -121,13 +144,27 @@ class EntryCode(JITCodeLibrary):  # type: ignore[misc]
         passes, builder = self._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
 
+    def finalize(self) -> None:
+        """Join the code of all inner kernels, at any depth, and make machine code of it."""
+        found = dict.fromkeys(self._linking_libraries)
+        todo = list(found)
+        while todo:
+            new = [code for code in todo.pop()._linking_libraries if code not in found]
+            found |= dict.fromkeys(new)
+            todo += new
+        self._linking_libraries = list(found)
+        super().finalize()
+
 
 class InnerCode(EntryCode):
-    """The code of an inner kernel: neither optimized nor executable."""
+    """The code of an inner kernel alone: not optimized, not executable, without what it calls."""
 
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
+    def finalize(self) -> None:
+        """End here: `EntryCode` does the rest."""
         self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.external:
+                function.linkage = "linkonce_odr"  # it may come from several places
+        return self._final_module

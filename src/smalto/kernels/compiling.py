@@ -61,8 +61,9 @@ class _Watch(event.Listener):  # type: ignore[misc]
             if self._at_work == 1:
                 self._began, self._family = time.perf_counter(), family
                 self._done = threading.Event()
-                self._speaker = threading.Thread(target=self._speak, daemon=True)
-                self._speaker.start()
+                if family[0]:
+                    self._speaker = threading.Thread(target=self._speak, daemon=True)
+                    self._speaker.start()
 
     def on_end(self, event: Any) -> None:
         with self._lock:
@@ -111,7 +112,12 @@ class _Watch(event.Listener):  # type: ignore[misc]
 
 
 def family_of(module: str) -> tuple[str, int | None]:
-    """Return the name of the kernels in a module, and about how many seconds they compile."""
+    """Return the name of the kernels in a module, and about how many seconds they compile.
+
+    Functions that are not smalto's have no name, and nothing is said of them.
+    """
+    if not module.startswith("smalto."):
+        return ("", None)
     name = module.removeprefix("smalto.kernels.")
     for beginning, family in _FAMILIES.items():
         if name.startswith(beginning):

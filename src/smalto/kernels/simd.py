@@ -24,7 +24,6 @@ from numba.extending import (
     intrinsic,
     lower_builtin,
     models,
-    overload,
     register_model,
     type_callable,
 )
@@ -268,15 +267,14 @@ def lowest_bit(typingctx, bits):
     return types.int64(types.int64), codegen
 
 
-def lanes(array: Any) -> int:
+@intrinsic
+def lanes(typingctx, array):
     """The number of lanes of a vector of the array's dtype."""
-    return WIDTH // int(array.itemsize)
 
+    def codegen(context, builder, signature, args):
+        return context.get_constant(types.int64, WIDTH * 8 // array.dtype.bitwidth)
 
-@overload(lanes, inline="always")
-def _lanes(array):
-    count = WIDTH * 8 // array.dtype.bitwidth
-    return lambda array: count
+    return types.int64(array), codegen
 
 
 def _operator(op: Any, instruction: str) -> None:
@@ -295,6 +293,9 @@ _operator(operator.mul, "fmul")
 
 
 if config.DISABLE_JIT:
+
+    def lanes(array):
+        return WIDTH // array.itemsize
 
     def load(array, i):
         return array[i : i + lanes(array)].copy()

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, check_integer
 from smalto.coders.base import Coder
@@ -69,9 +69,9 @@ class Result:
         return self.state.history
 
     @property
-    def sparse_D(self) -> sparse.csr_array:
+    def sparse_D(self) -> scipy.sparse.csr_array:
         """The dictionary as a SciPy csr_array."""
-        return sparse.csr_array(self.D)
+        return scipy.sparse.csr_array(self.D)
 
 
 def learn(

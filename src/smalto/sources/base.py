@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows, as_floats, as_rows, check_finite, is_built_in, named
 from smalto.sources.order import Order, RowOrder
@@ -76,4 +76,4 @@ def finite_rows(
 
 
 def _is_finite(row: Rows) -> bool:
-    return bool(np.all(np.isfinite(row.data if sparse.issparse(row) else row)))
+    return bool(np.all(np.isfinite(row.data if scipy.sparse.issparse(row) else row)))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.sources.base import Source
 from smalto.sources.chunked import ChunkedSource
@@ -59,7 +59,7 @@ def _converted(X: Any, nan: bool, buffer_rows: int | None) -> Source | Stream:
         return open_path(X, buffer_rows)
     if isinstance(X, np.memmap):
         return from_memmap(X, buffer_rows)
-    if isinstance(X, np.ndarray) or sparse.issparse(X):
+    if isinstance(X, np.ndarray) or scipy.sparse.issparse(X):
         return ArraySource.of(X, nan=nan)
     if isinstance(X, Sliceable):
         return from_sliceable(X, buffer_rows)
@@ -86,7 +86,7 @@ def is_dask(X: Any) -> bool:
 
 def lies_elsewhere(X: Any) -> bool:
     """Return whether X is read as needed: a path, source, stream or lazy array, not a table."""
-    if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
+    if isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X):
         return not isinstance(X, np.memmap) and _yields_batches(X)
     return isinstance(X, str | Path | Source | Stream | Sliceable) or _yields_batches(X)
 
@@ -95,7 +95,7 @@ def _yields_batches(X: Any) -> bool:
     """Return whether X is an iterable of batches, not a table such as nested lists."""
     if isinstance(X, list | tuple):
         return len(X) > 0 and getattr(X[0], "ndim", 0) == 2
-    if isinstance(X, type | np.ndarray) or sparse.issparse(X):
+    if isinstance(X, type | np.ndarray) or scipy.sparse.issparse(X):
         return False
     return callable(X) or (isinstance(X, Iterable) and not _is_table(X))
 

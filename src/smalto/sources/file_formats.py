@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.sources.base import Source
 from smalto.sources.in_memory import ArraySource
@@ -54,7 +54,7 @@ def _npz(path: Path, member: str, buffer_rows: int | None) -> Source:
         raise ValueError(message) from error
     with arrays:
         if {"format", "shape", "data"} <= set(arrays) and not member:  # of scipy.sparse.save_npz
-            return ArraySource.of(sparse.load_npz(path))
+            return ArraySource.of(scipy.sparse.load_npz(path))
         return ArraySource.of(arrays[_choose(path, member, list(arrays))])
 
 

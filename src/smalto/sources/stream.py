@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Rows, as_rows, check_integer, float_dtype
 from smalto.sources.base import finite_rows
@@ -156,8 +156,8 @@ class Stream:
             return parts[0]
         width, dtype, is_sparse = self._known()
         if is_sparse:
-            empty = sparse.csr_array((0, width), dtype=dtype)
-            return sparse.vstack([empty, *parts], format="csr")
+            empty = scipy.sparse.csr_array((0, width), dtype=dtype)
+            return scipy.sparse.vstack([empty, *parts], format="csr")
         return np.concatenate([np.empty((0, width), dtype), *parts])
 
     def _known(self) -> tuple[int, np.dtype[Any], bool]:
@@ -195,7 +195,7 @@ class Stream:
             item = item[0]  # (samples, labels), as from data loaders
         name = f"batch {self._count} of the stream (from sample {self._place} on)"
         rows = as_rows(name, item)
-        kind = (rows.shape[1], float_dtype(rows.dtype), sparse.issparse(rows))
+        kind = (rows.shape[1], float_dtype(rows.dtype), scipy.sparse.issparse(rows))
         if self._kind is None:
             self._kind = kind
         width, dtype, is_sparse = self._kind

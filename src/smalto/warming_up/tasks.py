@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array
 from smalto.coders import (
@@ -44,7 +44,7 @@ def _encode(X: Any, D: Array, coder: Any, **options: Any) -> Any:
 def _run_lasso(X: Array, D: Array) -> None:
     codes = _encode(X, D, Lasso(0.3))
     _encode(X, D, Lasso(0.3), start=codes)
-    _encode(sparse.csr_array(X), D, Lasso(0.3, ridge=0.1, positive=True))
+    _encode(scipy.sparse.csr_array(X), D, Lasso(0.3, ridge=0.1, positive=True))
 
 
 def _run_masked_lasso(X: Array, D: Array) -> None:
@@ -130,7 +130,7 @@ def _run_learning(X: Array, D: Array) -> None:
     from smalto.learners import SGD, Batch, Online
 
     _learn(X, validation=X[:20])
-    _learn(sparse.csr_array(X))
+    _learn(scipy.sparse.csr_array(X))
     _learn(X, learner=Online(32, memory="replace"), max_steps=12)
     _learn(X, learner=Online(features=0.5))
     _learn(X, learner=Batch())
@@ -194,7 +194,7 @@ def _run_nmf(X: Array, D: Array) -> None:
     for lam in (0.0, 0.1):
         model = NMF(6, lam=lam, max_epochs=5, n_threads=1, random_state=0)
         model.fit(np.abs(X)).transform(np.abs(X))
-        model.fit(sparse.csr_array(np.abs(X)))
+        model.fit(scipy.sparse.csr_array(np.abs(X)))
     model.partial_fit(np.abs(X))
     sparse_atoms = ElasticNetBall(0.1, positive=True)
     NMF(6, constraint=sparse_atoms, max_epochs=3, n_threads=1, random_state=0).fit(np.abs(X))

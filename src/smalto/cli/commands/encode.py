@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import scipy
 import typer
-from scipy import sparse
 
 from smalto.cli.errors import fail, plain_errors
 from smalto.cli.inputs import is_picture, open_table
@@ -71,11 +71,11 @@ def encode(
                 rows = np.arange(first, min(first + _ROWS, source.n_rows))
                 parts.append(learned.encode(source.rows(rows), **kind))
                 bar.update(len(rows))
-        codes = sparse.csr_array(sparse.vstack(parts, format="csr"))
+        codes = scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
         if out.suffix.lower() == ".npy":
             write_whole(out, lambda file: np.save(file, codes.toarray()))
         else:
-            write_whole(out, lambda file: sparse.save_npz(file, codes))
+            write_whole(out, lambda file: scipy.sparse.save_npz(file, codes))
     if out != STREAM:
         typer.echo(
             f"{codes.shape[0]:,} codes with {codes.nnz / max(codes.shape[0], 1):.1f} nonzeros "

@@ -50,6 +50,7 @@ from smalto.kernels.coding.lasso import REPAIRS, ROUNDING
 from smalto.kernels.coding.masked_gram import begin_signal
 from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
+from smalto.kernels.precision import EPSILON_32, EPSILON_64, is_double
 from smalto.kernels.simd import fma, hsum, load, splat, store
 
 FALL = 0.5  # factor by which λ falls while the bound cannot be met ...
@@ -150,7 +151,7 @@ def _descend(signal, view, bound, level, active, s, used, rounds):
     """
     atoms, work = active
     width, c, code = used.size, view.c, CODE * atoms.size
-    allowed = ROUNDING * np.float64(np.finfo(c.dtype).eps) * signal.scale
+    allowed = ROUNDING * (EPSILON_64 if is_double(c) else EPSILON_32) * signal.scale
     repairs = np.int64(0)
     for _ in range(_most_rounds(width)):
         rounds[signal.row] += 1
@@ -199,8 +200,8 @@ def constrained_rows(gram, Q, row, bounds, search, out, rounds):
     n, width = Q.shape
     q = flat(Q)
     active, used, c, fast_c, fast_q = search
-    two_stages = gram.fast.itemsize != gram.exact.itemsize
-    tolerance = DEPENDENT_64 if gram.exact.itemsize == 8 else DEPENDENT_32
+    two_stages = is_double(gram.fast) != is_double(gram.exact)
+    tolerance = DEPENDENT_64 if is_double(gram.exact) else DEPENDENT_32
     while row < n:
         position = out.indptr[row]
         if position + capacity(active) > out.indices.size:

@@ -28,6 +28,7 @@ from smalto.kernels.coding.grouped_norms import (
 from smalto.kernels.coding.grouped_working_set import GroupedSignal, cut_out, join_unit, start_from
 from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
+from smalto.kernels.precision import is_double
 
 FIRST = 8  # units that may join at once, at least ...
 SHARE = 0.3  # ... those that violate by more than this share of the worst violation
@@ -160,7 +161,7 @@ def _descend(forest, search, n, penalty, signal, tally):
     """Find the optimum from the n atoms that have joined; returns their number, −1 if full."""
     whole, small, buffer = search
     measures = whole.measures
-    narrow = buffer.itemsize == 4
+    narrow = not is_double(buffer)
     aim, too_large = (AIM_32, SHORT_32) if narrow else (AIM_64, SHORT_64)
     free = penalty.lam == 0.0 and penalty.l1 == 0.0
     scale = np.float64(largest_magnitude(signal.q, signal.start, signal.width))

@@ -22,6 +22,7 @@ from smalto.kernels.coding.joint_tables import group_norm, padded, write_group
 from smalto.kernels.coding.small_matrices import SPARE, inner
 from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
+from smalto.kernels.precision import EPSILON_32, EPSILON_64, is_double
 from smalto.kernels.simd import above, fma, lanes, load, lowest_bit, splat, store, zero
 
 FIRST = 8  # atoms that may join at once, at least ...
@@ -198,9 +199,8 @@ def _descend(exact, view, goal, working, s, tally):
     """
     lam, scale, score = goal.lam, goal.scale, view.score
     size, width = padded(view.n), score.size
-    allowed = 64.0 * np.float64(np.finfo(score.dtype).eps) * scale
-    unit = np.finfo(np.float64).eps
-    floor, tight = 8.0 * unit * goal.norm, 64.0 * unit * scale
+    allowed = 64.0 * (EPSILON_64 if is_double(score) else EPSILON_32) * scale
+    floor, tight = 8.0 * EPSILON_64 * goal.norm, 64.0 * EPSILON_64 * scale
     violation = scale  # that `settle` may leave
     for _ in range(_MOST_ROUNDS):
         refresh(working, s, size)
@@ -250,7 +250,7 @@ def joint_lasso_groups(gram, signals, g, penalty, search, out, tally):
         s, stuck = np.int64(0), tally.stuck[0]
         _norms_of_correlations(exact, working.atoms, s)
         scale = np.sqrt(np.float64(largest_value(score, np.int64(0), width)))
-        if scale > lam and gram.fast.itemsize != gram.exact.itemsize:
+        if scale > lam and is_double(gram.fast) != is_double(gram.exact):
             for o in range(n * width):
                 fast_q[o] = q[row * width + o]
             fast = JointView(gram.fast, fast_q, 0, n, fast_codes, fast_score)

@@ -29,6 +29,7 @@ from smalto.kernels.coding.active_set import (
 from smalto.kernels.coding.joint_tables import group_norm, padded, write_group
 from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
+from smalto.kernels.precision import EPSILON_32, EPSILON_64, TINY_32, TINY_64, is_double
 from smalto.kernels.simd import (
     above,
     fma,
@@ -233,10 +234,11 @@ def _fit(group, j, pursuit, s):
 def _pursue(dictionary, group, targets, pursuit):
     """Let atoms join until a limit is reached; returns their number, −1 if there is no room."""
     active, c, outside, score, _, _, _ = pursuit
-    width, unit = score.size, np.finfo(c.dtype)
-    near = c.dtype.type(1.0 - TIE * unit.eps)
-    noise = (NOISE * np.float64(unit.eps)) ** 2 * group.norm
-    gain = max(noise, SUBNORMAL * np.float64(unit.tiny))
+    width = score.size
+    unit, tiny = (EPSILON_64, TINY_64) if is_double(c) else (EPSILON_32, TINY_32)
+    near = c.dtype.type(1.0 - TIE * unit)
+    noise = (NOISE * unit) ** 2 * group.norm
+    gain = max(noise, SUBNORMAL * tiny)
     most, eps = targets.most, targets.eps * group.n
     s, error = np.int64(0), group.norm
     top = 0.0

@@ -43,6 +43,7 @@ from smalto.kernels.coding.arguments import Signal, View
 from smalto.kernels.coding.masked_gram import begin_signal, make_row
 from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
+from smalto.kernels.precision import EPSILON_32, EPSILON_64, is_double
 
 PATIENCE = 32  # rounds before the objective is watched, and rounds in which it need not fall
 REPAIRS = 3  # attempts at an optimum that rounding hides: a new factor, then refinements
@@ -127,7 +128,7 @@ def _objective(view, lam, active, s):
 def _falls_short(top, c, lam, scale, active, s):
     """1 if optimality is missed by more than rounding explains, else 0."""
     missed = max(top - lam, active_gap(c, lam, active, s))
-    of_lam, of_scale = STUCK_64 if c.itemsize == 8 else STUCK_32
+    of_lam, of_scale = STUCK_64 if is_double(c) else STUCK_32
     return 1 if missed > of_lam * lam + of_scale * scale else 0
 
 
@@ -141,7 +142,7 @@ def _descend(signal, view, lam, active, s, used, tally):
     atoms, work = active
     width, c, code = used.size, view.c, CODE * atoms.size
     free = lam == 0.0 and not signal.positive
-    epsilon = np.float64(np.finfo(c.dtype).eps)
+    epsilon = EPSILON_64 if is_double(c) else EPSILON_32
     allowed = ROUNDING * epsilon * signal.scale
     repairs, done, stalled = np.int64(0), 0, 0
     best = np.inf
@@ -191,8 +192,8 @@ def lasso_rows(gram, Q, row, penalty, first, search, out, tally):
     q = flat(Q)
     lam, positive = penalty
     active, used, c, fast_c, fast_q = search
-    two_stages = gram.fast.itemsize != gram.exact.itemsize
-    tolerance = DEPENDENT_64 if gram.exact.itemsize == 8 else DEPENDENT_32
+    two_stages = is_double(gram.fast) != is_double(gram.exact)
+    tolerance = DEPENDENT_64 if is_double(gram.exact) else DEPENDENT_32
     warm = first.indptr.size > 1
     while row < n:
         position = out.indptr[row]

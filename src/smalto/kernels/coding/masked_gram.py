@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from smalto.kernels.jit import kernel
+from smalto.kernels.precision import ENDLESS, is_double
 from smalto.kernels.simd import fma, lanes, load, splat, store, zero
 
 # With less than this share of an atom's squared norm left, subtraction would leave only rounding.
@@ -58,7 +59,7 @@ def begin_signal(lazy, row):
     Returns how many features of it are known, without end if G is shared.
     """
     if lazy is None:
-        return np.iinfo(np.int64).max
+        return ENDLESS
     listed, counts = lazy.listed, lazy.counts
     known = absent = 0
     for f in range(lazy.missing.shape[1]):
@@ -148,7 +149,7 @@ def make_row(lazy, j, G, fast_G):
         of_atom = inverse[signal, j]
         for i in range(width):
             G[row + i] *= of_atom * inverse[signal, i]
-    if fast_G.itemsize != G.itemsize:
+    if is_double(fast_G) != is_double(G):
         for i in range(width):
             fast_G[row + i] = G[row + i]
 

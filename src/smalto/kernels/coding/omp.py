@@ -50,6 +50,7 @@ from smalto.kernels.coding.omp_fit import (
 )
 from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel, part
+from smalto.kernels.precision import EPSILON_32, EPSILON_64, is_double
 from smalto.kernels.simd import lanes, load, store
 
 DELICATE = 1e2  # times the share that makes an atom dependent: below, the factor is inexact
@@ -196,7 +197,7 @@ def _pursue(exact, stage, limits, rules, active, s, used):
         outside = enter(table, j, s, rules.look_ahead)
         norm = numbers[NORMS * stride + j]
         joins = outside > share * norm
-        if not joins and source.G.itemsize != exact.G.itemsize:
+        if not joins and is_double(source.G) != is_double(exact.G):
             return Outcome(s, _DOUBTFUL, np.float64(top), delicate, choices)
         delicate |= outside < DELICATE * share * norm
         if joins and positive:
@@ -215,7 +216,8 @@ def _pursue(exact, stage, limits, rules, active, s, used):
             s = _walk_positive(active, s, used)
             error = _error(active, s, limits.norm)
             if s < before:
-                if not error < last - np.finfo(numbers.dtype).eps * limits.norm:  # no circles
+                unit = EPSILON_64 if is_double(numbers) else EPSILON_32
+                if not error < last - unit * limits.norm:  # no circles
                     return Outcome(s, _SPENT, np.float64(top), delicate, choices)
                 top, best = _replay(stage, rules, least, active, s)
                 if not used[j]:
@@ -258,7 +260,7 @@ def _search_exact(stage, limits, rules, active, s, used):
     Returns their number, why it ended, and how many choices it took.
     """
     exact = stage.source
-    unit = np.float64(np.finfo(stage.table.numbers.dtype).eps)
+    unit = EPSILON_64 if is_double(stage.table.numbers) else EPSILON_32
     gain = max(limits.gain, (NOISE * unit) ** 2 * limits.norm)
     fine = Limits(limits.norm, limits.most, limits.eps, gain)
     found = _pursue(exact, stage, fine, rules, active, s, used)
@@ -280,7 +282,7 @@ def omp_rows(gram, Q, row, targets, rules, pursuit, out, rounds):
     n, width = Q.shape
     q, lazy = flat(Q), gram.lazy
     active, used, table, fast_table, norms, fast_norms, fast_q = pursuit
-    two_stages = gram.fast.itemsize != gram.exact.itemsize
+    two_stages = is_double(gram.fast) != is_double(gram.exact)
     smallest = set_norms(norms, table)
     fast_smallest = set_norms(fast_norms, fast_table)
     while row < n:

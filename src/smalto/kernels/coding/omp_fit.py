@@ -9,6 +9,7 @@ from smalto.kernels.coding.active_set import CODE, INVERSE, LANES
 from smalto.kernels.coding.masked_gram import make_block
 from smalto.kernels.coding.omp_choice import H
 from smalto.kernels.jit import inlined, kernel
+from smalto.kernels.precision import is_double
 from smalto.kernels.simd import fma, load, splat, store
 
 LESS_EXACT = 10.0  # times `DEPENDENT_32`, see `dependent_share`
@@ -21,7 +22,7 @@ def dependent_share(array):
     In float32 ten times that of the lasso, whose penalty keeps the coefficients of atoms that are
     nearly alike from growing against each other.
     """
-    return DEPENDENT_64 if array.itemsize == 8 else LESS_EXACT * DEPENDENT_32
+    return DEPENDENT_64 if is_double(array) else LESS_EXACT * DEPENDENT_32
 
 
 @inlined

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from smalto.kernels.jit import kernel
+from smalto.kernels.precision import HUGE_32, HUGE_64, TINY_32, TINY_64, is_double
 from smalto.kernels.simd import fma, hmax, hsum, lanes, load, splat, vabs, vmax, zero
 
 BLOCK = 128  # vectors summed in the vector's precision, before double precision takes over
@@ -52,8 +53,8 @@ def project(v, out, radius, positive):
     if defect != 0.0:  # or NaN
         return False
     unit = 1.0
-    tiny, large = np.float64(np.finfo(v.dtype).tiny), np.float64(np.finfo(v.dtype).max)
-    if not math.sqrt(tiny) * MARGIN < top < math.sqrt(large) / MARGIN:  # or squares may overflow
+    tiny, huge = (TINY_64, HUGE_64) if is_double(v) else (TINY_32, HUGE_32)
+    if not math.sqrt(tiny) * MARGIN < top < math.sqrt(huge) / MARGIN:  # or squares may overflow
         unit = max(top, 4.0 * tiny)
         total = squares(v, 1.0 / unit, positive)[0]
     norm = math.sqrt(total)

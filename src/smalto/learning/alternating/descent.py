@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows, as_floats
 from smalto.coders.lasso import Lasso
@@ -143,7 +143,7 @@ class _Sketch:
         part = self.X if self.rows is None else self.X[self.rows]
         if self.columns is None:
             return part
-        if sparse.issparse(part):
+        if scipy.sparse.issparse(part):
             return part[:, self.columns] * part.dtype.type(self.scale)
         few = np.take(part, self.columns, axis=1)  # C-contiguous, unlike part[:, columns]
         few *= few.dtype.type(self.scale)
@@ -260,7 +260,7 @@ class _Descent:
 
     def _measured(self, fit: float, D: Array) -> float:
         """Return ½‖X − CD‖², from residuals if it is too small to be the difference of sums."""
-        if sparse.issparse(self.codes.X):
+        if scipy.sparse.issparse(self.codes.X):
             return max(fit, 0.0)
         if not self._from_residuals and fit < SMALL * self._rounding:
             self._from_residuals, self._last = True, math.inf
@@ -298,7 +298,7 @@ def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
     state.samples = codes.n
     state.last_used[:] = np.where(A.diagonal() > 0.0, codes.n, 0)
     state.measure_surrogate()
-    if sparse.issparse(codes.X):
+    if scipy.sparse.issparse(codes.X):
         wide = state.D.astype(np.float64)
         left = codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T)
         return max(0.0, float(left))
@@ -315,7 +315,7 @@ def _revive(atoms: Atoms, codes: DenseCodes, A: Array, rng: np.random.Generator)
     replaced = 0
     for j in np.flatnonzero((A.diagonal() <= 0.0) | ~atoms.old.any(axis=1)):
         x = codes.X[[int(rng.integers(codes.n))]]
-        atom = np.array(x.toarray() if sparse.issparse(x) else x, atoms.old.dtype).reshape(-1)
+        atom = np.array(x.toarray() if scipy.sparse.issparse(x) else x, atoms.old.dtype).reshape(-1)
         norm = float(np.linalg.norm(atom))
         if norm == 0.0:
             continue

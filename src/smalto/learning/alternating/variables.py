@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows, as_floats
 from smalto.coders.base import Coder
@@ -68,7 +68,7 @@ class DenseCodes:
         lam = G.dtype.type(coder.lam)
         A, B = np.zeros((self.groups, k, k), D.dtype), np.zeros((self.groups, k, m), D.dtype)
         sums = np.zeros(self.groups)
-        is_sparse = sparse.issparse(self.X)
+        is_sparse = scipy.sparse.issparse(self.X)
         columns = np.ascontiguousarray(D.T) if is_sparse else D.T
 
         def task(group: int) -> None:
@@ -202,7 +202,7 @@ def is_free(coder: Coder, constraint: Constraint) -> bool:
 
 def _squares(X: Rows) -> float:
     """Return ``Σ ‖x‖²`` without copying the data."""
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         return float(np.sum(np.square(X.data, dtype=np.float64)))
     return sum(sum_of_squares(X[i : i + _CHUNK]) for i in range(0, len(X), _CHUNK))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows
 from smalto.coders.signals import Signals
@@ -31,7 +31,7 @@ class View:
 
     def rows(self, X: Rows) -> Rows:
         """Return the chosen features of the rows of X, scaled."""
-        if sparse.issparse(X):
+        if scipy.sparse.issparse(X):
             return X[:, self.features] * X.dtype.type(self.scale)
         return np.take(X, self.features, axis=1) * X.dtype.type(self.scale)
 

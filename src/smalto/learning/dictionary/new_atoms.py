@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows
 from smalto.constraints.base import Constraint, project_checked
@@ -19,7 +19,7 @@ def directions(X: Rows, order: Array, count: int, rng: np.random.Generator) -> A
     """
     found: dict[bytes, Array] = {}
     for number in order:
-        row = X[[number]].toarray()[0] if sparse.issparse(X) else X[number]
+        row = X[[number]].toarray()[0] if scipy.sparse.issparse(X) else X[number]
         unit = _unit(row)
         if unit is not None:
             found.setdefault(unit.tobytes(), unit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows
 from smalto.coders.preparing import gram
@@ -21,7 +21,7 @@ def remember_worst(state: State, X: Rows, costs: Array) -> None:
         place = int(np.argmin(state.worst_cost))
         if cost <= state.worst_cost[place]:
             continue
-        x = X[[row]].toarray()[0] if sparse.issparse(X) else X[row]
+        x = X[[row]].toarray()[0] if scipy.sparse.issparse(X) else X[row]
         state.worst[place] = x
         state.worst_cost[place] = cost
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from smalto.checks import Array, Rows
 from smalto.coders.codes import Codes
@@ -112,7 +112,7 @@ class Contribution:
         codes, n_atoms = self.codes, len(stats.A)
         rows, users = SparseRows(*codes), Users(self.atom_ptr, self.rows, self.places)
         scaled = weight / stats.scale
-        is_sparse = sparse.issparse(self.X)
+        is_sparse = scipy.sparse.issparse(self.X)
         if not is_sparse and len(codes.indices) > DENSE * len(self.costs) * n_atoms:
             self._add_dense(stats, scaled, n_threads)
             return
@@ -129,7 +129,7 @@ class Contribution:
         if is_sparse:
             left: Any = codes.as_csr(n_atoms)
             if self.weights is not None:
-                left = sparse.diags_array(self.weights) @ left
+                left = scipy.sparse.diags_array(self.weights) @ left
             products: Any = left.T @ self.X
             coordinates = products.tocoo()
             stats.B[coordinates.row, coordinates.col] += scaled * coordinates.data
@@ -179,7 +179,7 @@ def _column_sums(X: Rows, weights: Array | None) -> Array:
     """Return the sum of each feature over the samples, in float64, without converting X."""
     if weights is not None:
         return np.asarray(weights @ X, np.float64).reshape(-1)
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         return np.asarray(X.sum(axis=0), np.float64).reshape(-1)
     return np.asarray(np.add.reduce(X, axis=0, dtype=np.float64))
 
