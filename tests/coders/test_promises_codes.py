@@ -302,3 +302,11 @@ def test_bounds_that_only_small_atoms_reach_are_not_out_of_reach():
     A, _, said = coded(X, D, ErrorBound(0.02, positive=True))
     assert errors(X, D, A).max() <= 0.02 * (1 + 1e-4)
     assert not said
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-8, 1e-4])
+def test_codes_stay_within_their_radius_though_atoms_differ_in_size(size):
+    D = np.array([[size, 0.0], [1e-6 * size, 1.0]])
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    A, _, _ = coded(X, D, L1Ball(1.2))
+    assert np.all(np.abs(A).sum(axis=1) <= 1.2 * (1 + 1e-11))
