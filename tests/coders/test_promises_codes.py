@@ -31,9 +31,9 @@ ROWS = np.arange(N) // 3
 ALLOWED = {np.float32: 1e-3, np.float64: 1e-8}
 
 
-def bumps(rng):
-    t = np.linspace(0, 1, M)
-    return np.exp(-0.5 * ((t - rng.random((K, 1))) / 0.5) ** 2)
+def bumps(rng, k=K, m=M, width=0.5):
+    t = np.linspace(0, 1, m)
+    return np.exp(-0.5 * ((t - rng.random((k, 1))) / width) ** 2)
 
 
 def near_duplicates(rng):
@@ -310,3 +310,14 @@ def test_codes_stay_within_their_radius_though_atoms_differ_in_size(size):
     X = np.random.default_rng(0).standard_normal((100, 2))
     A, _, _ = coded(X, D, L1Ball(1.2))
     assert np.all(np.abs(A).sum(axis=1) <= 1.2 * (1 + 1e-11))
+
+
+@pytest.mark.parametrize(("dtype", "eps"), [(np.float32, 1e-5), (np.float64, 1e-10)])
+def test_errors_are_bounded_though_coefficients_cancel(dtype, eps):
+    rng = np.random.default_rng(0)
+    D = bumps(rng, 63, 20, 0.3).astype(dtype)
+    X = rng.standard_normal((400, 63)) * (rng.random((400, 63)) < 0.1) @ D
+    X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype)
+    A, _, said = coded(X, D, OMP(eps=eps))
+    assert errors(X, D, A).max() <= eps + {np.float32: 1e-5, np.float64: 1e-10}[dtype]
+    assert not said

@@ -26,7 +26,8 @@ from smalto.coders.parameters import of_rows
 from smalto.coders.signals import Signals
 from smalto.kernels.coding.doubt import doubtful_rows
 
-_LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm
+_LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm ...
+_TO_MEASURE = {4: 10.0, 8: 1e3}  # ... to the error as the Gram matrix gives it, to compare with eps
 _TINY = np.finfo(np.float64).tiny
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
@@ -37,7 +38,8 @@ def doubtful(
 ) -> Array:
     """Return the rows whose codes need to be checked; whole groups of them."""
     found = np.empty(len(chunk.Q), np.bool_)
-    limit = _LARGEST[chunk.Q.dtype.itemsize]
+    limits = _LARGEST if coder.error_bound() is None else _TO_MEASURE
+    limit = limits[chunk.Q.dtype.itemsize]
     count = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, found)
     if weights is not None:  # kernels divide atoms by them
         k = weights.shape[1]
