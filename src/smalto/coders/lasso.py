@@ -239,7 +239,7 @@ class Lasso(Coder):
         self, codes: Any, weights: Array | None, groups: Array | None = None
     ) -> Array:
         """Return the penalty with weights of the signals, multiplied by those of this problem."""
-        lam, out = self.lam or 0.0, np.empty(codes.shape[0])
+        lam, out = float(self.lam or 0.0), np.empty(codes.shape[0])
         weights = self._all_weights(weights)
         if weights is None:
             elastic_net_of_rows(codes.indptr, codes.data, lam, float(self.ridge), out)
@@ -262,7 +262,7 @@ class Lasso(Coder):
 
         A ridge is equivalent to the atoms (D, √ridge I) and the signals (x, 0).
         """
-        lam = self.lam or 0.0
+        lam = float(self.lam or 0.0)
         ridge, codes = float(self.ridge), left.codes
         sizes = np.asarray(codes.multiply(codes).sum(axis=1)).ravel()
         inner = left.inner() - ridge * sizes  # ⟨αD, r⟩ and ‖r‖², augmented

@@ -118,4 +118,4 @@ def decided(gamma: float | None) -> float:
 
 def first_gamma(wanted: float, n_features: int) -> float:
     """Return the gamma for which both norms of an atom of the wanted density count equally."""
-    return 1.0 / float(np.sqrt(wanted * n_features))
+    return 1.0 / float(np.sqrt(float(wanted) * n_features))
