@@ -321,3 +321,16 @@ def test_errors_are_bounded_though_coefficients_cancel(dtype, eps):
     A, _, said = coded(X, D, OMP(eps=eps))
     assert errors(X, D, A).max() <= eps + {np.float32: 1e-5, np.float64: 1e-10}[dtype]
     assert not said
+
+
+@pytest.mark.parametrize(("k", "m", "width"), [(17, 17, 0.1), (15, 28, 0.083), (61, 48, 0.43)])
+@pytest.mark.parametrize("share", [2e-8, 3e-7, 3e-6])
+def test_lassos_over_bumps_are_proven_optimal(k, m, width, share):
+    rng = np.random.default_rng(11)
+    D, X = bumps(rng, k, m, width), rng.standard_normal((12, m))
+    lam = share * np.abs(X @ D.T).max()
+    A, info, said = coded(X, D, Lasso(lam))
+    half = 0.5 * (X**2).sum(axis=1)
+    assert np.all(info.gap <= 1e-8 * half)
+    assert np.all(0.5 * errors(X, D, A) + lam * np.abs(A).sum(axis=1) < half)
+    assert not said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from smalto.checks import Array
 from smalto.coders.certain_lasso import (
     USABLE,
     certain_lasso,
-    corrected_residual,
+    corrected_residuals,
     least_error,
     unit_atoms,
     with_signs,
@@ -53,19 +53,20 @@ def certain_to_error(x: Array, D: Array, weights: Array, eps: float, positive: b
     return _search(x, D, weights, positive, excess, exact)
 
 
-def dual_point(
+def dual_points(
     x: Array, D: Array, weights: Array, positive: bool, code: Array
-) -> tuple[Array, float]:
-    """Return the residual of a code near the optimum, without its rounding, and its steepness.
+) -> Iterator[tuple[Array, float]]:
+    """Yield residuals of a code near the optimum, without its rounding, and their steepness.
 
     That is the largest correlation with an atom, divided by the weight of the atom.
     """
-    left, length = x - code @ D, _length(code, weights)
-    if length > 0:
-        lam = max(float((code @ D) @ left) / length, 0.0)  # of the lasso with the same optimum
-        left = corrected_residual(x, D, lam * weights, code)
-    c = D @ left if positive else np.abs(D @ left)
-    return left, max(float(np.max(c / weights, initial=0.0)), 0.0)
+    length = _length(code, weights)
+    lam = 0.0
+    if length > 0:  # of the lasso with the same optimum
+        lam = max(float((code @ D) @ (x - code @ D)) / length, 0.0)
+    for left in corrected_residuals(x, D, lam * weights, code):
+        c = D @ left if positive else np.abs(D @ left)
+        yield left, max(float(np.max(c / weights, initial=0.0)), 0.0)
 
 
 def _search(
@@ -106,7 +107,7 @@ def _search(
         new = np.zeros(len(D))
         new[some] = fitted - wanted * falls
         if low <= wanted <= high and np.all(new[some] * code[some] > 0):
-            c = D @ corrected_residual(x, D, wanted * weights, new)
+            c = D @ next(corrected_residuals(x, D, wanted * weights, new))
             steep = (c if positive else np.abs(c)) - wanted * weights
             if np.all(steep <= 1e-7 * wanted * weights + 1e-15 * top):
                 return new

@@ -9,7 +9,7 @@ whose condition is that of D squared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -123,7 +123,7 @@ def certain_lasso(x: Array, D: Array, lams: Array, ridge: float, positive: bool)
 
 
 def _lasso_gap(x: Array, D: Array, lams: Array, ridge: float, positive: bool, code: Array) -> float:
-    """Return the duality gap; the scaled residual is the dual point."""
+    """Return the duality gap; the dual point is the scaled residual, or a corrected one."""
     left = x - code @ D
     c = D @ left - ridge * code
     penalized = lams > 0
@@ -131,17 +131,23 @@ def _lasso_gap(x: Array, D: Array, lams: Array, ridge: float, positive: bool, co
     scale = 1.0 / max(1.0, float(ratio.max(initial=0.0)))
     square = left @ left + ridge * code @ code
     inner = code @ c
-    return float(0.5 * square * (1.0 - scale) ** 2 + lams @ np.abs(code) - scale * inner)
+    length = lams @ np.abs(code)
+    gap = float(0.5 * square * (1.0 - scale) ** 2 + length - scale * inner)
+    if ridge or gap <= _ENOUGH * 0.5 * x @ x:
+        return gap
+    return min(gap, float(0.5 * square + length) - dual_value(x, D, lams, positive, code))
 
 
 def dual_value(x: Array, D: Array, lams: Array, positive: bool, code: Array) -> float:
     """Return a lower bound of ``½‖x − αD‖² + Σ λ_j|α_j|`` from a code near the optimum."""
-    left = corrected_residual(x, D, lams, code)
-    c = D @ left if positive else np.abs(D @ left)
-    if np.any(c[lams == 0] > 0.0):
-        return -np.inf
-    left /= max(1.0, float(np.max(c / np.where(lams > 0, lams, 1.0), initial=0.0)))
-    return float(x @ left - 0.5 * left @ left)
+    best = -np.inf
+    for left in corrected_residuals(x, D, lams, code):
+        c = D @ left if positive else np.abs(D @ left)
+        if np.any(c[lams == 0] > 0.0):
+            continue
+        left /= max(1.0, float(np.max(c / np.where(lams > 0, lams, 1.0), initial=0.0)))
+        best = max(best, float(x @ left - 0.5 * left @ left))
+    return best
 
 
 def strongly_convex_bound(
@@ -181,17 +187,24 @@ def unit_atoms(D: Array) -> Array:
     return np.asarray(D / np.where(norms > 0, norms, 1.0))
 
 
-def corrected_residual(x: Array, D: Array, lams: Array, code: Array) -> Array:
-    """Return the residual of a code near the optimum, without the rounding of the code.
+def corrected_residuals(x: Array, D: Array, lams: Array, code: Array) -> Iterator[Array]:
+    """Yield residuals of a code near the optimum, without the rounding of the code.
 
-    At the optimum it has correlation ±λ_j with the atoms in use: the smallest change makes it so.
+    The optimal one has correlation ±λ_j with the atoms in use: the smallest change makes it so.
+    Which atoms are in use is uncertain for tiny coefficients: first all are, then fewer and fewer.
     """
-    some = np.flatnonzero(code)
-    left = x - code @ D
-    for _ in range(2 if some.size else 0):
-        missed = lams[some] * np.sign(code[some]) - D[some] @ left
-        left = left + np.linalg.lstsq(D[some], missed, rcond=1e-14)[0]
-    return np.asarray(left)
+    shares = np.where(np.isfinite(lams), lams, 0.0) * np.abs(code) / max(0.5 * x @ x, 1e-300)
+    used = -1
+    for least in (0.0, *_LEAST[::-1]):
+        some = np.flatnonzero((code != 0) & ((shares >= least) | (lams == 0)))
+        if some.size == used:
+            continue
+        used = some.size
+        left = x - code @ D
+        for _ in range(2 if used else 0):
+            missed = lams[some] * np.sign(code[some]) - D[some] @ left
+            left = left + np.linalg.lstsq(D[some], missed, rcond=1e-14)[0]
+        yield left
 
 
 def with_signs(x: Array, D: Array, slopes: Array, ridge: float = 0.0) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
-from smalto.coders.certain_bounds import certain_in_ball, dual_point
+from smalto.coders.certain_bounds import certain_in_ball, dual_points
 from smalto.coders.chunks import Problem, Residuals
 from smalto.coders.constrained_solver import constrained_solver
 from smalto.coders.parameters import as_per_signal, check_length, of_rows, scaled_numbers
@@ -71,11 +71,11 @@ class L1Ball(Coder):
         return certain_in_ball(x, D, weights, radius, bool(self.positive))[None]
 
     def lower_bound(self, problem: Problem, codes: Array) -> float:
-        """Return the value of a dual point that is corrected for the rounding of the code."""
+        """Return the value of dual points that are corrected for the rounding of the code."""
         radius = float(of_rows("radius", self.radius, problem.numbers, 1)[0])
         x, D, weights = problem.X[0], problem.D, problem.weights
-        left, top = dual_point(x, D, weights, bool(self.positive), codes[0])
-        return float(x @ left - 0.5 * left @ left - radius * top)
+        points = dual_points(x, D, weights, bool(self.positive), codes[0])
+        return max(float(x @ left - 0.5 * left @ left - radius * top) for left, top in points)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""

@@ -35,7 +35,7 @@ from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.lasso import Penalty, lasso_rows, make_search
 
-_LEAST_LAM = 1e-4  # share of the largest correlation below which float32 codes are checked
+_LEAST_LAM = {4: 1e-4, 8: 1e-5}  # share of the largest correlation below which codes are checked
 _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
@@ -223,9 +223,7 @@ class Lasso(Coder):
     def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
         """Return for which signals ``lam`` is too small for rounding, as kernels take it."""
         dtype = chunk.Q.dtype
-        if not atoms.uneven and dtype == np.float64:
-            return False
-        least = 1.0 / margin(dtype) if atoms.uneven else _LEAST_LAM
+        least = 1.0 / margin(dtype) if atoms.uneven else _LEAST_LAM[dtype.itemsize]
         lam = self._known_lam
         if lam >= least * atoms.largest * np.sqrt(chunk.norms.max(initial=0.0)):
             return False

@@ -28,6 +28,7 @@ from smalto.kernels.coding.doubt import doubtful_rows
 
 _LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm ...
 _TO_MEASURE = {4: 10.0, 8: 1e3}  # ... to the error as the Gram matrix gives it, to compare with eps
+_EPS = float(np.finfo(np.float64).eps)
 _TINY = np.finfo(np.float64).tiny
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
@@ -208,7 +209,7 @@ class Mender:
         short = np.where(worse > 0, worse / unit + _WORSE, 0.0)
         if isinstance(coder, Certified):
             gap = self._above_bound(objective, _together(coder.gap(left), groups))
-            short = np.maximum(short, np.where(half > 0, gap / unit, 0.0))
+            short = np.maximum(short, np.where(half > 0, np.maximum(gap / unit, _EPS), 0.0))
         elif coder.any_atom_scale:  # least squares on the atoms in use
             short = np.maximum(short, self._off_least_squares(left.codes) / unit)
         return np.asarray(short)
