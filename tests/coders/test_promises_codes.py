@@ -334,3 +334,37 @@ def test_lassos_over_bumps_are_proven_optimal(k, m, width, share):
     assert np.all(info.gap <= 1e-8 * half)
     assert np.all(0.5 * errors(X, D, A) + lam * np.abs(A).sum(axis=1) < half)
     assert not said
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda lam: GroupLasso(lam, np.arange(24) // 3),
+        lambda lam: GroupLasso(lam, np.arange(24) // 3, l1=lam, ridge=1e-9),
+        lambda lam: TreeLasso(lam, PARENTS),
+        JointLasso,
+    ],
+)
+def test_groups_over_bumps_are_proven_optimal(make):
+    rng = np.random.default_rng(6)
+    D, X = bumps(rng, 24, 30, 0.08), rng.standard_normal((12, 30))
+    _, info, said = coded(X, D, make(1e-7 * np.abs(X @ D.T).max()))
+    assert np.all(info.gap <= 1e-8 * 0.5 * (X**2).sum(axis=1))
+    assert not said
+
+
+def test_gaps_of_bounded_errors_know_the_best_bound():
+    rng = np.random.default_rng(11)
+    D, X = bumps(rng, 14, 14, 0.1), rng.standard_normal((6, 14))
+    A, info, said = coded(X, D, ErrorBound(1e-6))
+    assert np.all(info.gap <= 1e-8 * np.abs(A).sum(axis=1))
+    assert not said
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_radius_may_be_large(dtype):
+    rng = np.random.default_rng(0)
+    D, X = rng.standard_normal((10, 30)).astype(dtype), rng.standard_normal((6, 30)).astype(dtype)
+    _, info, said = coded(X, D, L1Ball(1e9))
+    assert np.all(info.gap <= ALLOWED[dtype] * 0.5 * (X**2).sum(axis=1))
+    assert not said

@@ -118,6 +118,19 @@ def _search(
     return best
 
 
+def least_in_span(x: Array, D: Array, radius: float) -> float:
+    """Return a lower bound of ``½‖x − αD‖²`` over ``‖α‖₁ ≤ radius``, from least squares.
+
+    Directions that only rounding gives to the atoms are left out; all that the radius allows them
+    is subtracted.
+    """
+    _, sizes, V = np.linalg.svd(unit_atoms(D), full_matrices=False)
+    usable = sizes > USABLE[8] * sizes.max(initial=0.0)
+    left = x - (V[usable] @ x) @ V[usable]
+    reach = radius * float(np.linalg.norm(D, axis=1).max()) * sizes[~usable].max(initial=0.0)
+    return float(0.5 * left @ left - np.linalg.norm(x) * reach)
+
+
 def least_errors(X: Array, D: Array, positive: bool, eps: Array, dtype: np.dtype[Any]) -> Array:
     """Return the squared errors of least squares over D, as `least_error` does.
 

@@ -11,12 +11,12 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array
+from smalto.coders.certain_lasso import LEAST, with_correlations
 
 _AIM = 1e-12  # gap that is aimed at, relative to ½‖X‖²
 _FALL = 0.1
 _MOST_STEPS = 40
 _HALVINGS = 40
-_LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
 
 
 def certain_joint(X: Array, D: Array, lam: float) -> Array:
@@ -37,7 +37,7 @@ def certain_joint(X: Array, D: Array, lam: float) -> Array:
             break
         mu = max(_FALL * mu, last)
     allowed = max(2.0 * _gap(X, D, lam, A), 0.5e-10)
-    for least in _LEAST:
+    for least in LEAST:
         some = np.flatnonzero(lam * np.linalg.norm(A, axis=0) >= least)
         new = np.zeros_like(A)
         if some.size:
@@ -46,6 +46,26 @@ def certain_joint(X: Array, D: Array, lam: float) -> Array:
             A = new
             break
     return back * (U @ A)
+
+
+def joint_dual_value(X: Array, D: Array, lam: float, A: Array) -> float:
+    """Return a lower bound of the objective from codes near the optimum.
+
+    At the optimum the residuals have correlations ``lam A_j/‖A_j‖`` with the atoms in use; see
+    `corrected_residuals`.
+    """
+    norms, half = np.linalg.norm(A, axis=0), 0.5 * float(np.sum(X * X))
+    best, used = -np.inf, -1
+    for least in (0.0, *LEAST[::-1]):
+        some = np.flatnonzero((norms > 0) & (lam * norms >= least * half))
+        if some.size == used:
+            continue
+        used = some.size
+        left = with_correlations(X - A @ D, D[some], lam * A[:, some] / norms[some])
+        top = float(np.linalg.norm(left @ D.T, axis=0).max(initial=0.0))
+        left = left / max(1.0, top / lam)
+        best = max(best, float(np.sum(X * left) - 0.5 * np.sum(left * left)))
+    return best
 
 
 def _at(X: Array, D: Array, lam: float, A: Array, mu: float) -> Array:

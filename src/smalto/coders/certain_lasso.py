@@ -23,7 +23,7 @@ _MOST_STEPS = 40  # Newton steps for one μ
 _LAST_STEPS = 10  # after groups were set to zero
 _HALVINGS = 40
 _DAMPING = 1e-15  # share of a column's norm that is added, for atoms that depend on others
-_LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)  # shares of a group in the objective: zero or not
+LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)  # shares of a group in the objective: zero or not
 _ENOUGH = 1e-10  # gap up to which a sparser code is taken, relative to ½‖x‖²
 USABLE = {4: 1e-6, 8: 1e-11}  # singular values, relative to the largest
 _AT_ONCE = 64  # atoms that join the working set at once
@@ -49,6 +49,19 @@ class Norms(NamedTuple):
     def squares(self, code: Array) -> Array:
         """Return ``‖α_g‖²`` of each group."""
         return np.bincount(self.owner, code[self.members] ** 2, minlength=len(self.lams))
+
+    def slopes(self, code: Array) -> Array:
+        """Return the gradient of the penalty, without groups that are zero."""
+        sizes = np.sqrt(self.squares(code))
+        pull = np.where(sizes > 0, self.lams / np.where(sizes > 0, sizes, 1.0), 0.0)
+        return np.bincount(self.members, pull[self.owner] * code[self.members], minlength=len(code))
+
+    def large(self, code: Array, least: float) -> Array:
+        """Return for each atom whether all its groups have at least this share of the penalty."""
+        small = self.lams * np.sqrt(self.squares(code)) < least
+        stays = np.ones(len(code), np.bool_)
+        stays[self.members[small[self.owner]]] = False
+        return stays
 
     def above_zero(self) -> Norms:
         """Return the penalty without groups whose λ is zero."""
@@ -88,7 +101,7 @@ def certain_code(x: Array, D: Array, norms: Norms, ridge: float, gap: Gap) -> Ar
     x, D, ridge, back = x / size, D / length, ridge / length**2, size / length
     code, mu = _interior(x, D, norms, ridge)
     allowed = max(2.0 * gap(back * code), _ENOUGH * 0.5 * size * size)
-    for least in _LEAST:
+    for least in LEAST:
         sparse = _without_small(x, D, norms, ridge, code, mu, least)
         if gap(back * sparse) <= allowed:
             return back * sparse
@@ -195,16 +208,21 @@ def corrected_residuals(x: Array, D: Array, lams: Array, code: Array) -> Iterato
     """
     shares = np.where(np.isfinite(lams), lams, 0.0) * np.abs(code) / max(0.5 * x @ x, 1e-300)
     used = -1
-    for least in (0.0, *_LEAST[::-1]):
+    for least in (0.0, *LEAST[::-1]):
         some = np.flatnonzero((code != 0) & ((shares >= least) | (lams == 0)))
         if some.size == used:
             continue
         used = some.size
-        left = x - code @ D
-        for _ in range(2 if used else 0):
-            missed = lams[some] * np.sign(code[some]) - D[some] @ left
-            left = left + np.linalg.lstsq(D[some], missed, rcond=1e-14)[0]
-        yield left
+        target = lams[some] * np.sign(code[some])
+        yield with_correlations((x - code @ D)[None], D[some], target[None])[0]
+
+
+def with_correlations(left: Array, D: Array, target: Array) -> Array:
+    """Return the nearest residuals (n, m) that have given correlations (n, k) with atoms."""
+    for _ in range(2 if len(D) else 0):
+        missed = target - left @ D.T
+        left = left + np.linalg.lstsq(D, missed.T, rcond=1e-14)[0].T
+    return left
 
 
 def with_signs(x: Array, D: Array, slopes: Array, ridge: float = 0.0) -> tuple[Array, Array]:
@@ -311,9 +329,7 @@ def _without_small(
     x: Array, D: Array, norms: Norms, ridge: float, code: Array, mu: float, least: float
 ) -> Array:
     """Return the optimum over the groups whose share of the penalty is at least ``least``."""
-    costs = norms.lams * np.sqrt(norms.squares(code))
-    stays = np.ones(len(code), bool)
-    stays[norms.members[(costs < least)[norms.owner]]] = False
+    stays = norms.large(code, least)
     if norms.positive:
         stays &= code >= least
     some = np.flatnonzero(stays)

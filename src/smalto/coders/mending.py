@@ -246,7 +246,8 @@ class Mender:
         if isinstance(coder, Certified):
             lengths = left.lengths()
             gap = self._above_bound(lengths, coder.gap(left))
-            short = np.where(lengths > 0, gap / np.maximum(lengths, _TINY), 0.0)
+            short = gap / np.maximum(lengths, _TINY)
+            short = np.where(lengths > 0, np.maximum(short, _EPS), 0.0)
         out = np.flatnonzero(missed > rounding)
         short[out] = 1.0 + missed[out]
         lost = out[~self._able(out, eps)]
