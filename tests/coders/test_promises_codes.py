@@ -368,3 +368,20 @@ def test_a_radius_may_be_large(dtype):
     _, info, said = coded(X, D, L1Ball(1e9))
     assert np.all(info.gap <= ALLOWED[dtype] * 0.5 * (X**2).sum(axis=1))
     assert not said
+
+
+@pytest.mark.parametrize("width", [0.08, 0.15, 0.2])
+@pytest.mark.parametrize("coder", [JointOMP, OMP, ErrorBound])
+def test_bounds_out_of_reach_give_least_squares_or_it_is_said(coder, width):
+    rng = np.random.default_rng(0)
+    D, X = bumps(rng, width=width).astype(np.float32), rng.standard_normal((N, M))
+    X = X.astype(np.float32)
+    A, _, said = coded(X, D, coder(eps=1e-3))
+    groups = ROWS if coder is JointOMP else np.arange(N)
+    far = 0
+    for rows in (groups == group for group in np.unique(groups)):
+        basis = np.linalg.qr(D[A[rows].any(axis=0)].T.astype(np.float64))[0]
+        left = X[rows] - A[rows] @ D
+        far += np.sum((left @ basis) ** 2) > 1.1e-3 * np.sum(X[rows] ** 2)
+    counted = [int(text.split()[0]) for text in said if "not proven optimal" in text]
+    assert far <= sum(counted)

@@ -211,21 +211,23 @@ class Mender:
             gap = self._above_bound(objective, _together(coder.gap(left), groups))
             short = np.maximum(short, np.where(half > 0, np.maximum(gap / unit, _EPS), 0.0))
         elif coder.any_atom_scale:  # least squares on the atoms in use
-            short = np.maximum(short, self._off_least_squares(left.codes) / unit)
+            short = np.maximum(
+                short, self._off_least_squares(left.codes, np.arange(len(half))) / unit
+            )
         return np.asarray(short)
 
-    def _off_least_squares(self, codes: Any) -> Array:
-        """Return by how much the fit of each problem is above that of least squares on its atoms.
+    def _off_least_squares(self, codes: Any, rows: Array) -> Array:
+        """Return by how much the fit of some rows is above that of least squares on their atoms.
 
         With α ≥ 0 it is at an optimum too, where no coefficient is zero.
         """
         out = np.zeros(codes.shape[0])
-        for rows, problem in self._problems(np.arange(len(out))):
-            part = codes[rows].toarray()
+        for some, problem in self._problems(rows):
+            part = codes[some].toarray()
             atoms = problem.D[np.abs(part).sum(axis=0) > 0]
             basis = np.linalg.qr(atoms.T)[0]
-            out[rows] = 0.5 * np.sum(((problem.X - part @ problem.D) @ basis) ** 2)
-        return out
+            out[some] = 0.5 * np.sum(((problem.X - part @ problem.D) @ basis) ** 2)
+        return out[rows]
 
     def _above_bound(self, objective: Array, gap: Array) -> Array:
         """Return gaps to the best bounds on the optima so far; infinite gaps stay so."""
@@ -252,8 +254,11 @@ class Mender:
         short[out] = 1.0 + missed[out]
         lost = out[~self._able(out, eps)]
         # Where the bound is out of reach, least squares are asked for.
-        off = np.abs(_together(left.inner(), groups)) / unit
-        short[lost] = np.where(off[lost] > np.sqrt(self.allowed), off[lost] + missed[lost], 0.0)
+        off = np.abs(_together(left.inner(), groups)[lost]) / unit[lost]
+        above = self._off_least_squares(left.codes, lost) / (0.5 * unit[lost])
+        short[lost] = np.where(
+            (off > np.sqrt(self.allowed)) | (above > self.allowed), off + above + missed[lost], 0.0
+        )
         return np.asarray(short)
 
     def _able(self, rows: Array, eps: Array) -> Array:
