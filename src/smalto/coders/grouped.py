@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Solver
+from smalto.coders.base import Coder, Sizes, Solver, too_small
 from smalto.coders.certain_lasso import (
     LEAST,
     Norms,
@@ -232,6 +232,13 @@ class GroupedCoder(Coder):
         if self.lam or self.l1 or self.ridge:
             return self._nested.lower_bound(problem, codes[0])
         return 0.5 * least_error(problem.X[0], problem.D, bool(self.positive), problem.dtype)
+
+    def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
+        """Return for which signals the penalty is too small for rounding, as kernels take it."""
+        lam = self.lam * float(self._nested.forest.groups.weight.min()) + self.l1
+        if atoms.uneven or lam == 0:
+            return atoms.uneven
+        return too_small(float(lam), chunk, atoms)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` of each row of codes."""

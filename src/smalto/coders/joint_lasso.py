@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from smalto.checks import Array
-from smalto.coders.base import Coder, Solver
+from smalto.coders.base import Coder, Sizes, Solver, too_small
 from smalto.coders.certain_joint import certain_joint, joint_dual_value
 from smalto.coders.chunks import Chunk, Problem, Residuals, all_if_none
 from smalto.coders.codes import Codes
@@ -105,6 +105,12 @@ class JointLasso(Coder):
         if self.lam == 0:
             return -np.inf
         return joint_dual_value(problem.X, problem.D, self._lam_of(problem.X), codes)
+
+    def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
+        """Return for which signals ``lam`` is too small for rounding, as kernels take it."""
+        if atoms.uneven or self.lam == 0:
+            return atoms.uneven and not self.any_atom_scale
+        return too_small(float(self.lam), chunk, atoms)
 
     def _lam_of(self, X: Array) -> float:
         """Return the weight of the penalty of a group of signals."""

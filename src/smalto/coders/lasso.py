@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Coder, Sizes, Solver, margin
+from smalto.coders.base import Coder, Sizes, Solver, too_small
 from smalto.coders.certain_lasso import (
     certain_lasso,
     dual_value,
@@ -35,7 +35,6 @@ from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.lasso import Penalty, lasso_rows, make_search
 
-_LEAST_LAM = {4: 1e-4, 8: 1e-5}  # share of the largest correlation below which codes are checked
 _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
@@ -222,12 +221,7 @@ class Lasso(Coder):
 
     def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
         """Return for which signals ``lam`` is too small for rounding, as kernels take it."""
-        dtype = chunk.Q.dtype
-        least = 1.0 / margin(dtype) if atoms.uneven else _LEAST_LAM[dtype.itemsize]
-        lam = self._known_lam
-        if lam >= least * atoms.largest * np.sqrt(chunk.norms.max(initial=0.0)):
-            return False
-        return lam < least * np.abs(chunk.Q).max(axis=1, initial=0.0)
+        return too_small(self._known_lam, chunk, atoms)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
