@@ -312,14 +312,16 @@ def test_codes_stay_within_their_radius_though_atoms_differ_in_size(size):
     assert np.all(np.abs(A).sum(axis=1) <= 1.2 * (1 + 1e-11))
 
 
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(("dtype", "eps"), [(np.float32, 1e-5), (np.float64, 1e-10)])
-def test_errors_are_bounded_though_coefficients_cancel(dtype, eps):
+def test_errors_are_bounded_though_coefficients_cancel(dtype, eps, masked):
     rng = np.random.default_rng(0)
     D = bumps(rng, 63, 20, 0.3).astype(dtype)
     X = rng.standard_normal((400, 63)) * (rng.random((400, 63)) < 0.1) @ D
     X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype)
-    A, _, said = coded(X, D, OMP(eps=eps))
-    assert errors(X, D, A).max() <= eps + {np.float32: 1e-5, np.float64: 1e-10}[dtype]
+    mask = rng.random(X.shape) < 0.1 if masked else None
+    A, _, said = coded(X, D, OMP(eps=eps), mask)
+    assert errors(X, D, A, mask).max() <= eps + {np.float32: 1e-5, np.float64: 1e-10}[dtype]
     assert not said
 
 

@@ -163,6 +163,8 @@ class Mender:
 
     def _problems(self, rows: Array) -> Iterator[tuple[Array, Problem]]:
         """Yield single signals, or groups of them: their rows and their problem."""
+        if not rows.size:
+            return
         groups, missing = self.signals.groups, self.signals.missing
         weights = self.signals.penalty_weights
         numbers = rows if groups is None else np.searchsorted(groups, rows, side="right")
