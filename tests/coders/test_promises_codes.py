@@ -22,7 +22,9 @@ from smalto.coders import (
     Lasso,
     Ridge,
     TreeLasso,
+    certain_lasso,
     coding,
+    mending,
 )
 
 DTYPES = [np.float32, np.float64]
@@ -387,3 +389,34 @@ def test_bounds_out_of_reach_give_least_squares_or_it_is_said(coder, width):
         far += np.sum((left @ basis) ** 2) > 1.1e-3 * np.sum(X[rows] ** 2)
     counted = [int(text.split()[0]) for text in said if "not proven optimal" in text]
     assert far <= sum(counted)
+
+
+@pytest.mark.parametrize(
+    "make", [Lasso, JointLasso, lambda lam: GroupLasso(lam, np.arange(61) // 3)]
+)
+def test_a_slow_code_is_given_up_and_counted(make, monkeypatch):
+    rng = np.random.default_rng(11)
+    D, X = bumps(rng, 61, 48, 0.43), rng.standard_normal((12, 48))
+    coder = make(2e-8 * np.abs(X @ D.T).max())
+
+    def allows(work, k, m):
+        work.left = -1.0
+        return False
+
+    monkeypatch.setattr(certain_lasso.Work, "allows", allows)
+    A, info, said = coded(X, D, coder)
+    short = np.count_nonzero(info.gap > 1e-8 * 0.5 * (X**2).sum(axis=1))
+    assert short > 0
+    assert [text for text in said if text.startswith(f"{short} of 12 codes are not proven")]
+    assert np.isfinite(A).all()
+
+
+def test_slow_codes_are_logged(monkeypatch, caplog):
+    rng = np.random.default_rng(11)
+    D, X = bumps(rng, 61, 48, 0.43), rng.standard_normal((12, 48))
+    monkeypatch.setattr(mending, "_PATIENCE", 0.0)
+    monkeypatch.setattr(mending, "_said", -np.inf)
+    coded(X, D, Lasso(2e-8 * np.abs(X @ D.T).max()))
+    messages = [record.getMessage() for record in caplog.records if record.name == "smalto.coding"]
+    assert len(messages) == 1
+    assert re.match(r"\d+ of \d+ codes of similar atoms are solved again slowly", messages[0])

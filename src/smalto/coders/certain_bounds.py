@@ -10,6 +10,7 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.certain_lasso import (
     USABLE,
+    Work,
     certain_lasso,
     corrected_residuals,
     least_error,
@@ -20,6 +21,7 @@ from smalto.coders.certain_lasso import (
 _LAST = 1e-13  # λ at which a lasso is least squares, relative to the largest correlation
 _CLOSE = 1e-12  # relative precision of λ where zeros and signs of its code are not enough
 _MOST_LASSOS = 60
+_MOST_WORK = 5e9  # multiplications of all of them
 
 
 def certain_in_ball(x: Array, D: Array, weights: Array, radius: float, positive: bool) -> Array:
@@ -86,8 +88,10 @@ def _search(
     if top <= 0.0:
         return np.zeros(len(D))
 
+    work = Work(_MOST_WORK)
+
     def code_at(lam: float) -> Array:
-        return certain_lasso(x, D, lam * weights, 0.0, positive)
+        return certain_lasso(x, D, lam * weights, 0.0, positive, work)
 
     low, high = _LAST * top, top  # the excess is above zero at the first, and not at the second
     best = code_at(low)
@@ -96,6 +100,8 @@ def _search(
     best, lam = np.zeros(len(D)), np.sqrt(low * high)
     for _ in range(_MOST_LASSOS):
         code = code_at(lam)
+        if work.left < 0:
+            break
         if excess(code) > 0.0:
             low = lam
         else:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array
-from smalto.coders.certain_lasso import LEAST, with_correlations
+from smalto.coders.certain_lasso import LEAST, Work, with_correlations
 
 _AIM = 1e-12  # gap that is aimed at, relative to ½‖X‖²
 _FALL = 0.1
@@ -30,10 +30,10 @@ def certain_joint(X: Array, D: Array, lam: float) -> Array:
     X, back, U = sizes[keep, None] * V[keep], size / length, U[:, keep]
     D, lam = D / length, lam / (size * length)
     A = np.zeros((len(X), len(D)))
-    mu, last = 0.5 / len(D), 0.5 * _AIM / len(D)
+    mu, last, work = 0.5 / len(D), 0.5 * _AIM / len(D), Work()
     while True:
-        A = _at(X, D, lam, A, mu)
-        if mu <= last:
+        A = _at(X, D, lam, A, mu, work)
+        if mu <= last or work.left < 0:
             break
         mu = max(_FALL * mu, last)
     allowed = max(2.0 * _gap(X, D, lam, A), 0.5e-10)
@@ -41,7 +41,7 @@ def certain_joint(X: Array, D: Array, lam: float) -> Array:
         some = np.flatnonzero(lam * np.linalg.norm(A, axis=0) >= least)
         new = np.zeros_like(A)
         if some.size:
-            new[:, some] = _at(X, D[some], lam, A[:, some], mu)
+            new[:, some] = _at(X, D[some], lam, A[:, some], mu, work)
         if _gap(X, D, lam, new) <= allowed:
             A = new
             break
@@ -68,9 +68,11 @@ def joint_dual_value(X: Array, D: Array, lam: float, A: Array) -> float:
     return best
 
 
-def _at(X: Array, D: Array, lam: float, A: Array, mu: float) -> Array:
-    """Return the minimum for one μ."""
+def _at(X: Array, D: Array, lam: float, A: Array, mu: float, work: Work) -> Array:
+    """Return the minimum for one μ, or how far ``work`` led."""
     for _ in range(_MOST_STEPS):
+        if not work.allows(*D.shape):
+            break
         A, fell = _newton(X, D, lam, A, mu)
         if fell <= 0.01 * mu:
             break

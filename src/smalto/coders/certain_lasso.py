@@ -27,9 +27,22 @@ LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)  # shares of a group in the objective: 
 _ENOUGH = 1e-10  # gap up to which a sparser code is taken, relative to ½‖x‖²
 USABLE = {4: 1e-6, 8: 1e-11}  # singular values, relative to the largest
 _AT_ONCE = 64  # atoms that join the working set at once
+_MOST_WORK = 2e9  # multiplications that a code may cost: seconds
 
 # A function that bounds the suboptimality of a code.
 Gap: TypeAlias = Callable[[Array], float]
+
+
+class Work:
+    """How much computing is left to find a code; the same on every machine, unlike seconds."""
+
+    def __init__(self, left: float = _MOST_WORK) -> None:
+        self.left = left
+
+    def allows(self, k: int, m: int) -> bool:
+        """Subtract a factorization for k atoms of m features; return whether that was left."""
+        self.left -= (k + m) * k * k
+        return self.left >= 0
 
 
 class Norms(NamedTuple):
@@ -89,8 +102,10 @@ class Norms(NamedTuple):
         )
 
 
-def certain_code(x: Array, D: Array, norms: Norms, ridge: float, gap: Gap) -> Array:
-    """Return the code of one signal; ``gap`` certifies codes.
+def certain_code(
+    x: Array, D: Array, norms: Norms, ridge: float, gap: Gap, work: Work | None = None
+) -> Array:
+    """Return the code of one signal, or how far ``work`` led; ``gap`` certifies codes.
 
     Groups are set to zero where rounding, or the barrier, is all that keeps them from it.
     """
@@ -99,7 +114,10 @@ def certain_code(x: Array, D: Array, norms: Norms, ridge: float, gap: Gap) -> Ar
         return np.zeros(len(D))
     norms = norms._replace(lams=norms.lams / (size * length))
     x, D, ridge, back = x / size, D / length, ridge / length**2, size / length
-    code, mu = _interior(x, D, norms, ridge)
+    work = Work() if work is None else work
+    code, mu = _interior(x, D, norms, ridge, work)
+    if work.left < 0:
+        return back * code
     allowed = max(2.0 * gap(back * code), _ENOUGH * 0.5 * size * size)
     for least in LEAST:
         sparse = _without_small(x, D, norms, ridge, code, mu, least)
@@ -108,11 +126,14 @@ def certain_code(x: Array, D: Array, norms: Norms, ridge: float, gap: Gap) -> Ar
     return back * code
 
 
-def certain_lasso(x: Array, D: Array, lams: Array, ridge: float, positive: bool) -> Array:
+def certain_lasso(
+    x: Array, D: Array, lams: Array, ridge: float, positive: bool, work: Work | None = None
+) -> Array:
     """Return the code of one signal with the penalty ``Σ λ_j|α_j|``; infinite λ exclude atoms.
 
     Atoms join a working set until none violates optimality.
     """
+    work = Work() if work is None else work
     code = np.zeros(len(D))
     allowed = np.isfinite(lams) & (np.einsum("ij,ij->i", D, D) > 0)
     working = allowed & (lams == 0)
@@ -123,7 +144,7 @@ def certain_lasso(x: Array, D: Array, lams: Array, ridge: float, positive: bool)
         joining = np.argsort(-over)[:_AT_ONCE]
         working[joining[over[joining] > 0]] = True
         some = np.flatnonzero(working)
-        if not np.any(over > 0) and (code[some].any() or not some.size):
+        if work.left < 0 or (not np.any(over > 0) and (code[some].any() or not some.size)):
             break
 
         few = lams[some]
@@ -131,7 +152,7 @@ def certain_lasso(x: Array, D: Array, lams: Array, ridge: float, positive: bool)
         def gap(part: Array, atoms: Array = D[some], few: Array = few) -> float:
             return _lasso_gap(x, atoms, few, ridge, positive, part)
 
-        code[some] = certain_code(x, D[some], Norms.of_atoms(few, positive), ridge, gap)
+        code[some] = certain_code(x, D[some], Norms.of_atoms(few, positive), ridge, gap, work)
     return code
 
 
@@ -238,7 +259,7 @@ def with_signs(x: Array, D: Array, slopes: Array, ridge: float = 0.0) -> tuple[A
     return fitted, scipy.linalg.solve_triangular(R, z, check_finite=False)
 
 
-def _interior(x: Array, D: Array, norms: Norms, ridge: float) -> tuple[Array, float]:
+def _interior(x: Array, D: Array, norms: Norms, ridge: float, work: Work) -> tuple[Array, float]:
     """Return the code for the last μ, and μ; x and the longest atom have norm 1."""
     k = len(D)
     count = len(norms.lams) + (k if norms.positive else 0)
@@ -248,6 +269,8 @@ def _interior(x: Array, D: Array, norms: Norms, ridge: float) -> tuple[Array, fl
     mu, last = 0.5 / count, 0.5 * _AIM / count
     while True:
         for _ in range(_MOST_STEPS):
+            if not work.allows(*D.shape):
+                return code, mu
             code, fell = _newton(x, D, norms, ridge, code, mu)
             if fell <= 0.01 * mu:
                 break

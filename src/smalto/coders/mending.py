@@ -9,6 +9,9 @@ float64, and what fails then by the coder's `Coder.certain`.
 
 from __future__ import annotations
 
+import logging
+import math
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +29,9 @@ from smalto.coders.parameters import of_rows
 from smalto.coders.signals import Signals
 from smalto.kernels.coding.doubt import doubtful_rows
 
+_log = logging.getLogger("smalto.coding")
+_PATIENCE, _AGAIN = 3.0, 60.0  # seconds until slow work is mentioned, and mentioned again
+_said = -math.inf  # when that was
 _LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm ...
 _TO_MEASURE = {4: 10.0, 8: 1e3}  # ... to the error as the Gram matrix gives it, to compare with eps
 _EPS = float(np.finfo(np.float64).eps)
@@ -146,7 +152,9 @@ class Mender:
     def _certain(self, rows: Array) -> Codes:
         """Solve some rows by the coder's slow method; zero codes if it has none."""
         found = np.zeros((len(rows), len(self.D)))
+        begun = time.monotonic()
         for part, problem in self._problems(rows):
+            _say_if_slow(time.monotonic() - begun, int(np.searchsorted(rows, part[0])), len(rows))
             with np.errstate(all="ignore"):
                 codes = self.coder.certain(problem)
             if codes is None:
@@ -254,31 +262,32 @@ class Mender:
             short = np.where(lengths > 0, np.maximum(short, _EPS), 0.0)
         out = np.flatnonzero(missed > rounding)
         short[out] = 1.0 + missed[out]
-        lost = out[~self._able(out, eps)]
+        least = self._least_errors(out, eps)
+        able = least <= eps[out]
+        lost = out[~able]
         # Where the bound is out of reach, least squares are asked for.
         off = np.abs(_together(left.inner(), groups)[lost]) / unit[lost]
         above = self._off_least_squares(left.codes, lost) / (0.5 * unit[lost])
-        short[lost] = np.where(
-            (off > np.sqrt(self.allowed)) | (above > self.allowed), off + above + missed[lost], 0.0
-        )
+        far = (off > np.sqrt(self.allowed)) | (above > self.allowed)
+        beyond = np.maximum(squares[lost] - least[~able], 0.0) / unit[lost]
+        short[lost] = np.where(far, np.maximum(beyond, np.maximum(off, above)), 0.0)
         return np.asarray(short)
 
-    def _able(self, rows: Array, eps: Array) -> Array:
-        """Return for which of these rows least squares meet the bound."""
+    def _least_errors(self, rows: Array, eps: Array) -> Array:
+        """Return the squared errors of least squares; see `least_errors`."""
         missing, positive = self.signals.missing, bool(self.coder.positive)
-        able = np.zeros(len(rows), np.bool_)
+        errors = np.zeros(len(rows))
         holes = np.zeros(len(rows), np.bool_) if missing is None else missing[rows].any(axis=1)
         whole = rows[~holes]
         if whole.size:
-            errors = least_errors(self.X[whole], self.D, positive, eps[whole], self.dtype)
-            able[~holes] = _together(errors, self._among(whole)) <= eps[whole]
+            found = least_errors(self.X[whole], self.D, positive, eps[whole], self.dtype)
+            errors[~holes] = _together(found, self._among(whole))
         for place in np.flatnonzero(holes):
             row = rows[place]
             known = ~missing[row]  # type: ignore[index]
             X, D = self.X[[row]][:, known], self.D[:, known]
-            error = least_errors(X, D, positive, eps[[row]], self.dtype)
-            able[place] = error[0] <= eps[row]
-        return able
+            errors[place] = least_errors(X, D, positive, eps[[row]], self.dtype)[0]
+        return errors
 
     def _among(self, rows: Array) -> Array | None:
         """Return the groups of some rows, which are whole groups."""
@@ -294,6 +303,22 @@ def _together(values: Array, groups: Array | None) -> Array:
     if groups is None or not len(values):
         return values
     return np.repeat(np.add.reduceat(values, groups[:-1]), np.diff(groups))
+
+
+def _say_if_slow(seconds: float, done: int, count: int) -> None:
+    """Log that the slow method takes long; once a minute."""
+    global _said
+    now = time.monotonic()
+    if not done or seconds < _PATIENCE or now - _said < _AGAIN:
+        return
+    _said = now
+    _log.warning(
+        "%d of %d codes of similar atoms are solved again slowly: %.2f s each. A larger lam, fewer "
+        "nonzeros or a ridge avoid it",
+        count - done,
+        count,
+        seconds / done,
+    )
 
 
 def _compressed(codes: Array) -> Codes:
