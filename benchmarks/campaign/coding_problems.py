@@ -15,6 +15,7 @@ KINDS = (
     "lasso", "lasso", "lasso", "l1 ball", "error bound", "ridge", "groups", "tree", "joint lasso",
     "omp", "l0", "joint omp", "bridge",
 )  # fmt: skip
+SMALLEST_ATOM = {np.float32: 1e-18, np.float64: 1e-90}  # codes of smaller ones may overflow
 
 
 @dataclass
@@ -109,6 +110,7 @@ def make(rng: np.random.Generator) -> CodingProblem:
     n = data.size(rng, rows) if rng.random() < 0.3 else int(rng.integers(rows // 3, rows + 1))
     X = data.signals(rng, n, D)
     X, D = X.astype(dtype).astype(np.float64), D.astype(dtype).astype(np.float64)
+    D[np.linalg.norm(D, axis=1) < SMALLEST_ATOM[dtype]] = 0.0
     problem = CodingProblem(kind, X, D, dtype, about)
     if kind in ("lasso", "l1 ball", "error bound", "groups", "tree", "omp", "l0", "bridge"):
         problem.positive = bool(rng.random() < 0.3)

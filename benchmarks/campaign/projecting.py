@@ -33,7 +33,7 @@ def project(rng: np.random.Generator, report: Report) -> None:
     slack, bound = SLACK[dtype], numbers["bound"]
     shape = U.shape == V.shape and U.dtype == dtype and bool(np.isfinite(u).all())
     left = _left(kind, u, numbers)
-    inside = left <= bound * (1 + slack) + 1e-300
+    inside = left <= bound * (1 + slack) + _rounding(U, numbers) + 1e-300
     if kind == "simplex":
         inside &= left >= bound * (1 - slack)
     if positive:
@@ -98,6 +98,12 @@ def _left(kind: str, U: Array, p: dict[str, float]) -> Array:
     sizes = p["gamma1"] * (U if kind == "simplex" else np.abs(U)).sum(axis=-1)
     jumps = p["gamma2"] * np.abs(np.diff(U, axis=-1)).sum(axis=-1)
     return p["square"] * (U * U).sum(axis=-1) + sizes + jumps
+
+
+def _rounding(U: Array, p: dict[str, float]) -> Array:
+    """Return by how much rounding the exact point to its type may lengthen its jumps."""
+    sizes = np.where(np.diff(U) != 0, np.abs(U[:, 1:]) + np.abs(U[:, :-1]), 0.0)
+    return p["gamma2"] * 0.5 * float(np.finfo(U.dtype).eps) * sizes.sum(axis=1, dtype=np.float64)
 
 
 def _rivals(

@@ -22,7 +22,9 @@ from smalto.coders import (
     Lasso,
     Ridge,
     TreeLasso,
+    certain_lasso,
     coding,
+    mending,
 )
 
 DTYPES = [np.float32, np.float64]
@@ -31,9 +33,9 @@ ROWS = np.arange(N) // 3
 ALLOWED = {np.float32: 1e-3, np.float64: 1e-8}
 
 
-def bumps(rng):
-    t = np.linspace(0, 1, M)
-    return np.exp(-0.5 * ((t - rng.random((K, 1))) / 0.5) ** 2)
+def bumps(rng, k=K, m=M, width=0.5):
+    t = np.linspace(0, 1, m)
+    return np.exp(-0.5 * ((t - rng.random((k, 1))) / width) ** 2)
 
 
 def near_duplicates(rng):
@@ -302,3 +304,119 @@ def test_bounds_that_only_small_atoms_reach_are_not_out_of_reach():
     A, _, said = coded(X, D, ErrorBound(0.02, positive=True))
     assert errors(X, D, A).max() <= 0.02 * (1 + 1e-4)
     assert not said
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-8, 1e-4])
+def test_codes_stay_within_their_radius_though_atoms_differ_in_size(size):
+    D = np.array([[size, 0.0], [1e-6 * size, 1.0]])
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    A, _, _ = coded(X, D, L1Ball(1.2))
+    assert np.all(np.abs(A).sum(axis=1) <= 1.2 * (1 + 1e-11))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("dtype", "eps"), [(np.float32, 1e-5), (np.float64, 1e-10)])
+def test_errors_are_bounded_though_coefficients_cancel(dtype, eps, masked):
+    rng = np.random.default_rng(0)
+    D = bumps(rng, 63, 20, 0.3).astype(dtype)
+    X = rng.standard_normal((400, 63)) * (rng.random((400, 63)) < 0.1) @ D
+    X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype)
+    mask = rng.random(X.shape) < 0.1 if masked else None
+    A, _, said = coded(X, D, OMP(eps=eps), mask)
+    assert errors(X, D, A, mask).max() <= eps + {np.float32: 1e-5, np.float64: 1e-10}[dtype]
+    assert not said
+
+
+@pytest.mark.parametrize(("k", "m", "width"), [(17, 17, 0.1), (15, 28, 0.083), (61, 48, 0.43)])
+@pytest.mark.parametrize("share", [2e-8, 3e-7, 3e-6])
+def test_lassos_over_bumps_are_proven_optimal(k, m, width, share):
+    rng = np.random.default_rng(11)
+    D, X = bumps(rng, k, m, width), rng.standard_normal((12, m))
+    lam = share * np.abs(X @ D.T).max()
+    A, info, said = coded(X, D, Lasso(lam))
+    half = 0.5 * (X**2).sum(axis=1)
+    assert np.all(info.gap <= 1e-8 * half)
+    assert np.all(0.5 * errors(X, D, A) + lam * np.abs(A).sum(axis=1) < half)
+    assert not said
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda lam: GroupLasso(lam, np.arange(24) // 3),
+        lambda lam: GroupLasso(lam, np.arange(24) // 3, l1=lam, ridge=1e-9),
+        lambda lam: TreeLasso(lam, PARENTS),
+        JointLasso,
+    ],
+)
+def test_groups_over_bumps_are_proven_optimal(make):
+    rng = np.random.default_rng(6)
+    D, X = bumps(rng, 24, 30, 0.08), rng.standard_normal((12, 30))
+    _, info, said = coded(X, D, make(1e-7 * np.abs(X @ D.T).max()))
+    assert np.all(info.gap <= 1e-8 * 0.5 * (X**2).sum(axis=1))
+    assert not said
+
+
+def test_gaps_of_bounded_errors_know_the_best_bound():
+    rng = np.random.default_rng(11)
+    D, X = bumps(rng, 14, 14, 0.1), rng.standard_normal((6, 14))
+    A, info, said = coded(X, D, ErrorBound(1e-6))
+    assert np.all(info.gap <= 1e-8 * np.abs(A).sum(axis=1))
+    assert not said
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_radius_may_be_large(dtype):
+    rng = np.random.default_rng(0)
+    D, X = rng.standard_normal((10, 30)).astype(dtype), rng.standard_normal((6, 30)).astype(dtype)
+    _, info, said = coded(X, D, L1Ball(1e9))
+    assert np.all(info.gap <= ALLOWED[dtype] * 0.5 * (X**2).sum(axis=1))
+    assert not said
+
+
+@pytest.mark.parametrize("width", [0.08, 0.15, 0.2])
+@pytest.mark.parametrize("coder", [JointOMP, OMP, ErrorBound])
+def test_bounds_out_of_reach_give_least_squares_or_it_is_said(coder, width):
+    rng = np.random.default_rng(0)
+    D, X = bumps(rng, width=width).astype(np.float32), rng.standard_normal((N, M))
+    X = X.astype(np.float32)
+    A, _, said = coded(X, D, coder(eps=1e-3))
+    groups = ROWS if coder is JointOMP else np.arange(N)
+    far = 0
+    for rows in (groups == group for group in np.unique(groups)):
+        basis = np.linalg.qr(D[A[rows].any(axis=0)].T.astype(np.float64))[0]
+        left = X[rows] - A[rows] @ D
+        far += np.sum((left @ basis) ** 2) > 1.1e-3 * np.sum(X[rows] ** 2)
+    counted = [int(text.split()[0]) for text in said if "not proven optimal" in text]
+    assert far <= sum(counted)
+
+
+@pytest.mark.parametrize(
+    "make", [Lasso, JointLasso, lambda lam: GroupLasso(lam, np.arange(61) // 3)]
+)
+def test_a_slow_code_is_given_up_and_counted(make, monkeypatch):
+    rng = np.random.default_rng(11)
+    D, X = bumps(rng, 61, 48, 0.43), rng.standard_normal((12, 48))
+    coder = make(2e-8 * np.abs(X @ D.T).max())
+
+    def allows(work, k, m):
+        work.left = -1.0
+        return False
+
+    monkeypatch.setattr(certain_lasso.Work, "allows", allows)
+    A, info, said = coded(X, D, coder)
+    short = np.count_nonzero(info.gap > 1e-8 * 0.5 * (X**2).sum(axis=1))
+    assert short > 0
+    assert [text for text in said if text.startswith(f"{short} of 12 codes are not proven")]
+    assert np.isfinite(A).all()
+
+
+def test_slow_codes_are_logged(monkeypatch, caplog):
+    rng = np.random.default_rng(11)
+    D, X = bumps(rng, 61, 48, 0.43), rng.standard_normal((12, 48))
+    monkeypatch.setattr(mending, "_PATIENCE", 0.0)
+    monkeypatch.setattr(mending, "_said", -np.inf)
+    coded(X, D, Lasso(2e-8 * np.abs(X @ D.T).max()))
+    messages = [record.getMessage() for record in caplog.records if record.name == "smalto.coding"]
+    assert len(messages) == 1
+    assert re.match(r"\d+ of \d+ codes of similar atoms are solved again slowly", messages[0])

@@ -1,6 +1,7 @@
 """The size of signals, atoms and weights does not matter; beyond the range it is refused."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -239,3 +240,31 @@ def test_group_lasso_of_tiny_signals_ends():
         warnings.simplefilter("error")
         codes = encode(X * 1e-150, D, GroupLasso(0.4e-150, GROUPS)).toarray()
     close(codes * 1e150, encode(X, D, GroupLasso(0.4, GROUPS)).toarray(), np.float64)
+
+
+@pytest.mark.filterwarnings("ignore:every code is zero|eps is out|.* not proven optimal")
+@pytest.mark.parametrize("size", [1.0, 2.0**100])  # an ordinary and an unusual size of signals
+@pytest.mark.parametrize("number", [10**30, Fraction(1, 2), np.float32(0.5), 1])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda v: Lasso(v, ridge=v),
+        lambda v: GroupLasso(v, [0, 0, 1, 1], l1=v, ridge=v),
+        lambda v: TreeLasso(v, [-1, 0, 0, 1], l1=v, ridge=v),
+        JointLasso,
+        Ridge,
+        L1Ball,
+        ErrorBound,
+        L0,
+        lambda v: Bridge(v, delta=v),
+        lambda v: OMP(eps=v),
+        lambda v: JointOMP(eps=v),
+    ],
+)
+def test_numbers_of_any_type(make, number, size):
+    rng = np.random.default_rng(0)
+    X, D = size * rng.standard_normal((3, 6)), rng.standard_normal((4, 6))
+    kept, info = encode(X, D, make(number), return_info=True)
+    plain, same = encode(X, D, make(float(number)), return_info=True)
+    np.testing.assert_array_equal(kept.toarray(), plain.toarray())
+    np.testing.assert_array_equal(info.gap, same.gap)

@@ -178,6 +178,8 @@ class Wrong(Constraint):
         (lambda: ElasticNetBall(-1), ValueError, "gamma must be >= 0, got -1"),
         (lambda: ElasticNetBall(np.inf), ValueError, "gamma must be finite, got inf"),
         (lambda: FusedLassoBall(0.1, np.inf), ValueError, "gamma2 must be finite, got inf"),
+        (lambda: ElasticNetBall(0.0, density=0.5), ValueError, r"gamma \(with a density\) must"),
+        (lambda: FusedLassoBall(1e300, density=0.5), ValueError, "gamma1 .* got 1e\\+300"),
         (lambda: ElasticNetBall(), ValueError, "gamma and density are both None"),
         (lambda: ElasticNetBall(density=0), ValueError, "density must be"),
         (lambda: ElasticNetBall(density=1.5), ValueError, r"density must be in \(0, 1\], got 1.5"),

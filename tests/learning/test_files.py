@@ -163,7 +163,7 @@ CHANGES = {
     ),
     "step is -3": lambda f, a: f.update(step=-3),
     "step is 1.5, expected": lambda f, a: f.update(step=1.5),
-    "place is 301 of 300": lambda f, a: f.update(place=301),
+    "place is 301, beyond n_rows=300": lambda f, a: f.update(place=301),
     "seconds is inf": lambda f, a: f.update(seconds={"float": "inf"}),
     "with the settings": lambda f, a: f.pop("epoch"),
     "its statistics or stored codes are not those of": lambda f, a: f["learner"]["fields"].update(

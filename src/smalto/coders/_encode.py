@@ -195,13 +195,23 @@ def encode_signals(
     codes, rounds, gap = coded.codes, coded.rounds, None
     if certified:
         gap = gaps(signals, D, codes.as_csr(len(D)), coder)
-        if coded.short is not None and not bounded:  # these know better bounds on the optimum
-            gap = np.where(coded.short > 0, np.minimum(gap, 0.5 * coded.short * coded.norms), gap)
+        if coded.short is not None:  # these know better bounds on the optimum
+            unit = _lengths(codes, signals, len(D)) if bounded else 0.5 * coded.norms
+            known = (coded.short > 0) & np.isfinite(gap)
+            gap = np.where(known, np.minimum(gap, coded.short * unit), gap)
     if order is not None:
         back = np.argsort(order)
         codes, rounds = codes.take(back), rounds[back]
         gap = None if gap is None else gap[back]
     return codes.as_csr(len(D)), rounds, gap
+
+
+def _lengths(codes: Codes, signals: Signals, n_atoms: int) -> Array:
+    """Return ``Σ w_j|α_j|`` of each row."""
+    sizes = abs(codes.as_csr(n_atoms)).astype(np.float64)
+    if signals.penalty_weights is not None:
+        sizes = sizes.multiply(np.nan_to_num(signals.penalty_weights, posinf=0.0))
+    return np.asarray(sizes.sum(axis=1)).ravel()
 
 
 def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:

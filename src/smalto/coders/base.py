@@ -19,6 +19,7 @@ Solver: TypeAlias = Callable[[Chunk], Codes]
 
 # The duality gap that is promised, as a share of ½‖x‖², by the size of a number in bytes.
 PROMISED_GAP = {4: 1e-3, 8: 1e-8}
+_LEAST_LAM = {4: 1e-4, 8: 1e-5}  # share of the largest correlation below which codes are checked
 
 
 def margin(dtype: np.dtype[Any]) -> float:
@@ -45,6 +46,20 @@ class Sizes(NamedTuple):
         largest = float(used.max(initial=0.0))
         uneven = bool(largest > margin(dtype) * used.min(initial=np.inf))
         return cls(norms, largest, uneven)
+
+
+def too_small(lam: float, chunk: Chunk, atoms: Sizes) -> Any:
+    """Return for which signals ``lam`` is so small that rounding may matter; False if for none.
+
+    Without any penalty only float32 codes are checked: nothing is promised of the others.
+    """
+    dtype = chunk.Q.dtype
+    if lam == 0.0 and dtype == np.float64 and not atoms.uneven:
+        return False
+    least = 1.0 / margin(dtype) if atoms.uneven else _LEAST_LAM[dtype.itemsize]
+    if lam >= least * atoms.largest * np.sqrt(chunk.norms.max(initial=0.0)):
+        return False
+    return lam < least * np.abs(chunk.Q).max(axis=1, initial=0.0)
 
 
 class Coder(ABC):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.certain_lasso import (
     USABLE,
+    Work,
     certain_lasso,
-    corrected_residual,
+    corrected_residuals,
     least_error,
     unit_atoms,
     with_signs,
@@ -20,6 +21,7 @@ from smalto.coders.certain_lasso import (
 _LAST = 1e-13  # λ at which a lasso is least squares, relative to the largest correlation
 _CLOSE = 1e-12  # relative precision of λ where zeros and signs of its code are not enough
 _MOST_LASSOS = 60
+_MOST_WORK = 5e9  # multiplications of all of them
 
 
 def certain_in_ball(x: Array, D: Array, weights: Array, radius: float, positive: bool) -> Array:
@@ -53,19 +55,20 @@ def certain_to_error(x: Array, D: Array, weights: Array, eps: float, positive: b
     return _search(x, D, weights, positive, excess, exact)
 
 
-def dual_point(
+def dual_points(
     x: Array, D: Array, weights: Array, positive: bool, code: Array
-) -> tuple[Array, float]:
-    """Return the residual of a code near the optimum, without its rounding, and its steepness.
+) -> Iterator[tuple[Array, float]]:
+    """Yield residuals of a code near the optimum, without its rounding, and their steepness.
 
     That is the largest correlation with an atom, divided by the weight of the atom.
     """
-    left, length = x - code @ D, _length(code, weights)
-    if length > 0:
-        lam = max(float((code @ D) @ left) / length, 0.0)  # of the lasso with the same optimum
-        left = corrected_residual(x, D, lam * weights, code)
-    c = D @ left if positive else np.abs(D @ left)
-    return left, max(float(np.max(c / weights, initial=0.0)), 0.0)
+    length = _length(code, weights)
+    lam = 0.0
+    if length > 0:  # of the lasso with the same optimum
+        lam = max(float((code @ D) @ (x - code @ D)) / length, 0.0)
+    for left in corrected_residuals(x, D, lam * weights, code):
+        c = D @ left if positive else np.abs(D @ left)
+        yield left, max(float(np.max(c / weights, initial=0.0)), 0.0)
 
 
 def _search(
@@ -85,8 +88,10 @@ def _search(
     if top <= 0.0:
         return np.zeros(len(D))
 
+    work = Work(_MOST_WORK)
+
     def code_at(lam: float) -> Array:
-        return certain_lasso(x, D, lam * weights, 0.0, positive)
+        return certain_lasso(x, D, lam * weights, 0.0, positive, work)
 
     low, high = _LAST * top, top  # the excess is above zero at the first, and not at the second
     best = code_at(low)
@@ -95,6 +100,8 @@ def _search(
     best, lam = np.zeros(len(D)), np.sqrt(low * high)
     for _ in range(_MOST_LASSOS):
         code = code_at(lam)
+        if work.left < 0:
+            break
         if excess(code) > 0.0:
             low = lam
         else:
@@ -106,7 +113,7 @@ def _search(
         new = np.zeros(len(D))
         new[some] = fitted - wanted * falls
         if low <= wanted <= high and np.all(new[some] * code[some] > 0):
-            c = D @ corrected_residual(x, D, wanted * weights, new)
+            c = D @ next(corrected_residuals(x, D, wanted * weights, new))
             steep = (c if positive else np.abs(c)) - wanted * weights
             if np.all(steep <= 1e-7 * wanted * weights + 1e-15 * top):
                 return new
@@ -115,6 +122,19 @@ def _search(
         inside = low < wanted < high
         lam = wanted if inside and wanted != lam else np.sqrt(low * high)
     return best
+
+
+def least_in_span(x: Array, D: Array, radius: float) -> float:
+    """Return a lower bound of ``½‖x − αD‖²`` over ``‖α‖₁ ≤ radius``, from least squares.
+
+    Directions that only rounding gives to the atoms are left out; all that the radius allows them
+    is subtracted.
+    """
+    _, sizes, V = np.linalg.svd(unit_atoms(D), full_matrices=False)
+    usable = sizes > USABLE[8] * sizes.max(initial=0.0)
+    left = x - (V[usable] @ x) @ V[usable]
+    reach = radius * float(np.linalg.norm(D, axis=1).max()) * sizes[~usable].max(initial=0.0)
+    return float(0.5 * left @ left - np.linalg.norm(x) * reach)
 
 
 def least_errors(X: Array, D: Array, positive: bool, eps: Array, dtype: np.dtype[Any]) -> Array:

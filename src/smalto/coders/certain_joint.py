@@ -11,12 +11,12 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array
+from smalto.coders.certain_lasso import LEAST, Work, with_correlations
 
 _AIM = 1e-12  # gap that is aimed at, relative to ½‖X‖²
 _FALL = 0.1
 _MOST_STEPS = 40
 _HALVINGS = 40
-_LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
 
 
 def certain_joint(X: Array, D: Array, lam: float) -> Array:
@@ -30,27 +30,49 @@ def certain_joint(X: Array, D: Array, lam: float) -> Array:
     X, back, U = sizes[keep, None] * V[keep], size / length, U[:, keep]
     D, lam = D / length, lam / (size * length)
     A = np.zeros((len(X), len(D)))
-    mu, last = 0.5 / len(D), 0.5 * _AIM / len(D)
+    mu, last, work = 0.5 / len(D), 0.5 * _AIM / len(D), Work()
     while True:
-        A = _at(X, D, lam, A, mu)
-        if mu <= last:
+        A = _at(X, D, lam, A, mu, work)
+        if mu <= last or work.left < 0:
             break
         mu = max(_FALL * mu, last)
     allowed = max(2.0 * _gap(X, D, lam, A), 0.5e-10)
-    for least in _LEAST:
+    for least in LEAST:
         some = np.flatnonzero(lam * np.linalg.norm(A, axis=0) >= least)
         new = np.zeros_like(A)
         if some.size:
-            new[:, some] = _at(X, D[some], lam, A[:, some], mu)
+            new[:, some] = _at(X, D[some], lam, A[:, some], mu, work)
         if _gap(X, D, lam, new) <= allowed:
             A = new
             break
     return back * (U @ A)
 
 
-def _at(X: Array, D: Array, lam: float, A: Array, mu: float) -> Array:
-    """Return the minimum for one μ."""
+def joint_dual_value(X: Array, D: Array, lam: float, A: Array) -> float:
+    """Return a lower bound of the objective from codes near the optimum.
+
+    At the optimum the residuals have correlations ``lam A_j/‖A_j‖`` with the atoms in use; see
+    `corrected_residuals`.
+    """
+    norms, half = np.linalg.norm(A, axis=0), 0.5 * float(np.sum(X * X))
+    best, used = -np.inf, -1
+    for least in (0.0, *LEAST[::-1]):
+        some = np.flatnonzero((norms > 0) & (lam * norms >= least * half))
+        if some.size == used:
+            continue
+        used = some.size
+        left = with_correlations(X - A @ D, D[some], lam * A[:, some] / norms[some])
+        top = float(np.linalg.norm(left @ D.T, axis=0).max(initial=0.0))
+        left = left / max(1.0, top / lam)
+        best = max(best, float(np.sum(X * left) - 0.5 * np.sum(left * left)))
+    return best
+
+
+def _at(X: Array, D: Array, lam: float, A: Array, mu: float, work: Work) -> Array:
+    """Return the minimum for one μ, or how far ``work`` led."""
     for _ in range(_MOST_STEPS):
+        if not work.allows(*D.shape):
+            break
         A, fell = _newton(X, D, lam, A, mu)
         if fell <= 0.01 * mu:
             break

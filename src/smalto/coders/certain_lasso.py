@@ -9,7 +9,7 @@ whose condition is that of D squared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,13 +23,26 @@ _MOST_STEPS = 40  # Newton steps for one μ
 _LAST_STEPS = 10  # after groups were set to zero
 _HALVINGS = 40
 _DAMPING = 1e-15  # share of a column's norm that is added, for atoms that depend on others
-_LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)  # shares of a group in the objective: zero or not
+LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)  # shares of a group in the objective: zero or not
 _ENOUGH = 1e-10  # gap up to which a sparser code is taken, relative to ½‖x‖²
 USABLE = {4: 1e-6, 8: 1e-11}  # singular values, relative to the largest
 _AT_ONCE = 64  # atoms that join the working set at once
+_MOST_WORK = 2e9  # multiplications that a code may cost: seconds
 
 # A function that bounds the suboptimality of a code.
 Gap: TypeAlias = Callable[[Array], float]
+
+
+class Work:
+    """How much computing is left to find a code; the same on every machine, unlike seconds."""
+
+    def __init__(self, left: float = _MOST_WORK) -> None:
+        self.left = left
+
+    def allows(self, k: int, m: int) -> bool:
+        """Subtract a factorization for k atoms of m features; return whether that was left."""
+        self.left -= (k + m) * k * k
+        return self.left >= 0
 
 
 class Norms(NamedTuple):
@@ -49,6 +62,19 @@ class Norms(NamedTuple):
     def squares(self, code: Array) -> Array:
         """Return ``‖α_g‖²`` of each group."""
         return np.bincount(self.owner, code[self.members] ** 2, minlength=len(self.lams))
+
+    def slopes(self, code: Array) -> Array:
+        """Return the gradient of the penalty, without groups that are zero."""
+        sizes = np.sqrt(self.squares(code))
+        pull = np.where(sizes > 0, self.lams / np.where(sizes > 0, sizes, 1.0), 0.0)
+        return np.bincount(self.members, pull[self.owner] * code[self.members], minlength=len(code))
+
+    def large(self, code: Array, least: float) -> Array:
+        """Return for each atom whether all its groups have at least this share of the penalty."""
+        small = self.lams * np.sqrt(self.squares(code)) < least
+        stays = np.ones(len(code), np.bool_)
+        stays[self.members[small[self.owner]]] = False
+        return stays
 
     def above_zero(self) -> Norms:
         """Return the penalty without groups whose λ is zero."""
@@ -76,8 +102,10 @@ class Norms(NamedTuple):
         )
 
 
-def certain_code(x: Array, D: Array, norms: Norms, ridge: float, gap: Gap) -> Array:
-    """Return the code of one signal; ``gap`` certifies codes.
+def certain_code(
+    x: Array, D: Array, norms: Norms, ridge: float, gap: Gap, work: Work | None = None
+) -> Array:
+    """Return the code of one signal, or how far ``work`` led; ``gap`` certifies codes.
 
     Groups are set to zero where rounding, or the barrier, is all that keeps them from it.
     """
@@ -86,20 +114,26 @@ def certain_code(x: Array, D: Array, norms: Norms, ridge: float, gap: Gap) -> Ar
         return np.zeros(len(D))
     norms = norms._replace(lams=norms.lams / (size * length))
     x, D, ridge, back = x / size, D / length, ridge / length**2, size / length
-    code, mu = _interior(x, D, norms, ridge)
+    work = Work() if work is None else work
+    code, mu = _interior(x, D, norms, ridge, work)
+    if work.left < 0:
+        return back * code
     allowed = max(2.0 * gap(back * code), _ENOUGH * 0.5 * size * size)
-    for least in _LEAST:
+    for least in LEAST:
         sparse = _without_small(x, D, norms, ridge, code, mu, least)
         if gap(back * sparse) <= allowed:
             return back * sparse
     return back * code
 
 
-def certain_lasso(x: Array, D: Array, lams: Array, ridge: float, positive: bool) -> Array:
+def certain_lasso(
+    x: Array, D: Array, lams: Array, ridge: float, positive: bool, work: Work | None = None
+) -> Array:
     """Return the code of one signal with the penalty ``Σ λ_j|α_j|``; infinite λ exclude atoms.
 
     Atoms join a working set until none violates optimality.
     """
+    work = Work() if work is None else work
     code = np.zeros(len(D))
     allowed = np.isfinite(lams) & (np.einsum("ij,ij->i", D, D) > 0)
     working = allowed & (lams == 0)
@@ -110,7 +144,7 @@ def certain_lasso(x: Array, D: Array, lams: Array, ridge: float, positive: bool)
         joining = np.argsort(-over)[:_AT_ONCE]
         working[joining[over[joining] > 0]] = True
         some = np.flatnonzero(working)
-        if not np.any(over > 0) and (code[some].any() or not some.size):
+        if work.left < 0 or (not np.any(over > 0) and (code[some].any() or not some.size)):
             break
 
         few = lams[some]
@@ -118,12 +152,12 @@ def certain_lasso(x: Array, D: Array, lams: Array, ridge: float, positive: bool)
         def gap(part: Array, atoms: Array = D[some], few: Array = few) -> float:
             return _lasso_gap(x, atoms, few, ridge, positive, part)
 
-        code[some] = certain_code(x, D[some], Norms.of_atoms(few, positive), ridge, gap)
+        code[some] = certain_code(x, D[some], Norms.of_atoms(few, positive), ridge, gap, work)
     return code
 
 
 def _lasso_gap(x: Array, D: Array, lams: Array, ridge: float, positive: bool, code: Array) -> float:
-    """Return the duality gap; the scaled residual is the dual point."""
+    """Return the duality gap; the dual point is the scaled residual, or a corrected one."""
     left = x - code @ D
     c = D @ left - ridge * code
     penalized = lams > 0
@@ -131,17 +165,23 @@ def _lasso_gap(x: Array, D: Array, lams: Array, ridge: float, positive: bool, co
     scale = 1.0 / max(1.0, float(ratio.max(initial=0.0)))
     square = left @ left + ridge * code @ code
     inner = code @ c
-    return float(0.5 * square * (1.0 - scale) ** 2 + lams @ np.abs(code) - scale * inner)
+    length = lams @ np.abs(code)
+    gap = float(0.5 * square * (1.0 - scale) ** 2 + length - scale * inner)
+    if ridge or gap <= _ENOUGH * 0.5 * x @ x:
+        return gap
+    return min(gap, float(0.5 * square + length) - dual_value(x, D, lams, positive, code))
 
 
 def dual_value(x: Array, D: Array, lams: Array, positive: bool, code: Array) -> float:
     """Return a lower bound of ``½‖x − αD‖² + Σ λ_j|α_j|`` from a code near the optimum."""
-    left = corrected_residual(x, D, lams, code)
-    c = D @ left if positive else np.abs(D @ left)
-    if np.any(c[lams == 0] > 0.0):
-        return -np.inf
-    left /= max(1.0, float(np.max(c / np.where(lams > 0, lams, 1.0), initial=0.0)))
-    return float(x @ left - 0.5 * left @ left)
+    best = -np.inf
+    for left in corrected_residuals(x, D, lams, code):
+        c = D @ left if positive else np.abs(D @ left)
+        if np.any(c[lams == 0] > 0.0):
+            continue
+        left /= max(1.0, float(np.max(c / np.where(lams > 0, lams, 1.0), initial=0.0)))
+        best = max(best, float(x @ left - 0.5 * left @ left))
+    return best
 
 
 def strongly_convex_bound(
@@ -181,17 +221,29 @@ def unit_atoms(D: Array) -> Array:
     return np.asarray(D / np.where(norms > 0, norms, 1.0))
 
 
-def corrected_residual(x: Array, D: Array, lams: Array, code: Array) -> Array:
-    """Return the residual of a code near the optimum, without the rounding of the code.
+def corrected_residuals(x: Array, D: Array, lams: Array, code: Array) -> Iterator[Array]:
+    """Yield residuals of a code near the optimum, without the rounding of the code.
 
-    At the optimum it has correlation ±λ_j with the atoms in use: the smallest change makes it so.
+    The optimal one has correlation ±λ_j with the atoms in use: the smallest change makes it so.
+    Which atoms are in use is uncertain for tiny coefficients: first all are, then fewer and fewer.
     """
-    some = np.flatnonzero(code)
-    left = x - code @ D
-    for _ in range(2 if some.size else 0):
-        missed = lams[some] * np.sign(code[some]) - D[some] @ left
-        left = left + np.linalg.lstsq(D[some], missed, rcond=1e-14)[0]
-    return np.asarray(left)
+    shares = np.where(np.isfinite(lams), lams, 0.0) * np.abs(code) / max(0.5 * x @ x, 1e-300)
+    used = -1
+    for least in (0.0, *LEAST[::-1]):
+        some = np.flatnonzero((code != 0) & ((shares >= least) | (lams == 0)))
+        if some.size == used:
+            continue
+        used = some.size
+        target = lams[some] * np.sign(code[some])
+        yield with_correlations((x - code @ D)[None], D[some], target[None])[0]
+
+
+def with_correlations(left: Array, D: Array, target: Array) -> Array:
+    """Return the nearest residuals (n, m) that have given correlations (n, k) with atoms."""
+    for _ in range(2 if len(D) else 0):
+        missed = target - left @ D.T
+        left = left + np.linalg.lstsq(D, missed.T, rcond=1e-14)[0].T
+    return left
 
 
 def with_signs(x: Array, D: Array, slopes: Array, ridge: float = 0.0) -> tuple[Array, Array]:
@@ -207,7 +259,7 @@ def with_signs(x: Array, D: Array, slopes: Array, ridge: float = 0.0) -> tuple[A
     return fitted, scipy.linalg.solve_triangular(R, z, check_finite=False)
 
 
-def _interior(x: Array, D: Array, norms: Norms, ridge: float) -> tuple[Array, float]:
+def _interior(x: Array, D: Array, norms: Norms, ridge: float, work: Work) -> tuple[Array, float]:
     """Return the code for the last μ, and μ; x and the longest atom have norm 1."""
     k = len(D)
     count = len(norms.lams) + (k if norms.positive else 0)
@@ -217,6 +269,8 @@ def _interior(x: Array, D: Array, norms: Norms, ridge: float) -> tuple[Array, fl
     mu, last = 0.5 / count, 0.5 * _AIM / count
     while True:
         for _ in range(_MOST_STEPS):
+            if not work.allows(*D.shape):
+                return code, mu
             code, fell = _newton(x, D, norms, ridge, code, mu)
             if fell <= 0.01 * mu:
                 break
@@ -298,9 +352,7 @@ def _without_small(
     x: Array, D: Array, norms: Norms, ridge: float, code: Array, mu: float, least: float
 ) -> Array:
     """Return the optimum over the groups whose share of the penalty is at least ``least``."""
-    costs = norms.lams * np.sqrt(norms.squares(code))
-    stays = np.ones(len(code), bool)
-    stays[norms.members[(costs < least)[norms.owner]]] = False
+    stays = norms.large(code, least)
     if norms.positive:
         stays &= code >= least
     some = np.flatnonzero(stays)

@@ -24,6 +24,7 @@ from smalto.kernels.coding.active_set import ActiveSet
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.constrained import NO_ROOM, UNDECIDED, constrained_rows
 from smalto.kernels.coding.lars import (
+    AT_RADIUS,
     ROUNDING_32,
     ROUNDING_64,
     Bounds,
@@ -31,6 +32,8 @@ from smalto.kernels.coding.lars import (
     make_path_scratch,
 )
 from smalto.kernels.coding.lasso import make_search
+
+OUTSIDE = {4: 1e-6, 8: 1e-12}  # relative excess of an ℓ1 norm that is only rounding
 
 
 def constrained_solver(stop: int, name: str, bound: PerSignal, G: Array, positive: bool) -> Solver:
@@ -95,7 +98,23 @@ def _solve_rows(
     codes = out.fill(run)
     chunk.tally().stuck[0] += np.count_nonzero(chunk.rounds < 0)
     np.abs(chunk.rounds, out=chunk.rounds)
+    if bounds.stop == AT_RADIUS:
+        chunk.tally().stuck[0] += _shrink_to_radius(codes, bounds.values)
     return from_own_units(own, codes)
+
+
+def _shrink_to_radius(codes: Codes, radii: Array) -> int:
+    """Scale codes that rounding left outside the ball, in place; return how many there were."""
+    sizes = np.abs(codes.values, dtype=np.float64)
+    rows = np.repeat(np.arange(len(radii)), np.diff(codes.indptr))
+    lengths = np.bincount(rows, sizes, minlength=len(radii))
+    with np.errstate(invalid="ignore"):
+        outside = lengths > radii * (1.0 + OUTSIDE[codes.values.dtype.itemsize])
+    count = int(np.count_nonzero(outside))
+    if count:
+        factors = np.where(outside, radii / np.where(outside, lengths, 1.0), 1.0)
+        codes.values[:] = codes.values * factors[rows]
+    return count
 
 
 def _above_rounding(Q: Array, G: Array, chunk: Chunk) -> Array:

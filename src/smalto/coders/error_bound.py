@@ -11,7 +11,7 @@ import scipy
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Solver
-from smalto.coders.certain_bounds import certain_to_error, dual_point
+from smalto.coders.certain_bounds import certain_to_error, dual_points
 from smalto.coders.chunks import Problem, Residuals
 from smalto.coders.constrained_solver import constrained_solver
 from smalto.coders.parameters import PerSignal, as_per_signal, check_length, of_rows, scaled_numbers
@@ -76,11 +76,14 @@ class ErrorBound(Coder):
         return certain_to_error(x, D, weights, eps, bool(self.positive))[None]
 
     def lower_bound(self, problem: Problem, codes: Array) -> float:
-        """Return the value of a dual point that is corrected for the rounding of the code."""
+        """Return the value of dual points that are corrected for the rounding of the code."""
         eps = float(of_rows("eps", self.eps, problem.numbers, 1)[0])
         x, D, weights = problem.X[0], problem.D, problem.weights
-        left, top = dual_point(x, D, weights, bool(self.positive), codes[0])
-        return float((x @ left - np.sqrt(eps * (left @ left))) / top) if top > 0 else -np.inf
+        points = dual_points(x, D, weights, bool(self.positive), codes[0])
+        values = [
+            (x @ left - np.sqrt(eps * (left @ left))) / top for left, top in points if top > 0
+        ]
+        return float(max(values, default=-np.inf))
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``‖α‖₁`` of each row of codes."""

@@ -12,8 +12,14 @@ import numpy.typing as npt
 import scipy
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Solver
-from smalto.coders.certain_lasso import Norms, certain_code, least_error
+from smalto.coders.base import Coder, Sizes, Solver, too_small
+from smalto.coders.certain_lasso import (
+    LEAST,
+    Norms,
+    certain_code,
+    least_error,
+    with_correlations,
+)
 from smalto.coders.chunks import Chunk, Problem, Residuals, residuals
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes
@@ -101,7 +107,38 @@ class Nested:
 
     def certain(self, problem: Problem) -> Array:
         """Return the float64 code of one signal, found slowly however similar the atoms are."""
-        x, D, forest = problem.X[0], problem.D, self.forest.groups
+        D = problem.D
+
+        def gap(code: Array) -> float:
+            return float(self.gap(residuals(problem.X, D, scipy.sparse.csr_array(code[None])))[0])
+
+        return certain_code(problem.X[0], D, self._norms(), self.ridge, gap)
+
+    def lower_bound(self, problem: Problem, code: Array) -> float:
+        """Return the value of dual points that are corrected for the rounding of a code.
+
+        At the optimum their correlations with the atoms in use are the slopes of the penalty; see
+        `corrected_residuals`.
+        """
+        x, D, norms = problem.X[0], problem.D, self._norms()
+        half, best, used = 0.5 * float(x @ x), -np.inf, -1
+        if self.ridge:  # the same as longer atoms and signals
+            D = np.hstack([D, np.sqrt(self.ridge) * np.eye(len(D))])
+            x = np.append(x, np.zeros(len(D)))
+        for least in (0.0, *LEAST[::-1]):
+            some = np.flatnonzero((code != 0) & norms.large(code, least * half))
+            if some.size == used:
+                continue
+            used = some.size
+            target = norms.slopes(code)[None, some]
+            left = with_correlations((x - code @ D)[None], D[some], target)
+            theta = left[0] / self._levels(left @ D.T)[0]
+            best = max(best, float(x @ theta - 0.5 * theta @ theta))
+        return best
+
+    def _norms(self) -> Norms:
+        """Return the penalty as a sum of norms."""
+        forest, k = self.forest.groups, len(self.own)
         owner, members = [], []
         for atom, group in enumerate(forest.innermost.tolist()):
             while group >= 0:
@@ -111,7 +148,7 @@ class Nested:
         lams = self.lam * forest.weight
         parts = [(lams, np.array(members, np.int64), np.array(owner, np.int64))]
         if self.l1:
-            parts.append((np.full(len(D), self.l1), np.arange(len(D)), np.arange(len(D))))
+            parts.append((np.full(k, self.l1), np.arange(k), np.arange(k)))
         shift = len(lams) * np.arange(len(parts))
         norms = Norms(
             np.concatenate([part[0] for part in parts]),
@@ -119,31 +156,32 @@ class Nested:
             np.concatenate([part[2] + by for part, by in zip(parts, shift, strict=True)]),
             self.positive,
         )
-
-        def gap(code: Array) -> float:
-            return float(self.gap(residuals(problem.X, D, scipy.sparse.csr_array(code[None])))[0])
-
-        return certain_code(x, D, norms.above_zero(), self.ridge, gap)
+        return norms.above_zero()
 
     def gap(self, left: Residuals) -> Array:
         """Return the duality gap of each row; its scaled residual is the dual point.
 
         A ridge is equivalent to the atoms (D, √ridge I) and the signals (x, 0).
         """
-        codes, ridge, groups = left.codes, self.ridge, self.forest.groups
+        codes, ridge = left.codes, self.ridge
         penalty = self.penalty(codes)
         sizes = np.asarray(codes.multiply(codes).sum(axis=1)).ravel()
         C = left.C - ridge * codes.toarray() if ridge else left.C
-        k, p = len(groups.innermost), len(groups.parent)
-        levels, skip = np.empty(len(C)), np.zeros(p, np.bool_)
-        C, scratch = np.ascontiguousarray(C), PerGroup(*np.empty((2, p)))
-        dual_norms(C, np.empty(k), groups, skip, self._penalty(), scratch, levels)
-        scale = 1.0 / levels
+        scale = 1.0 / self._levels(C)
         # The dual value of θ = scale · r is ⟨x, θ⟩ − ½‖θ‖², and ⟨x, r⟩ = ‖r‖² + ⟨αD, r⟩. Subtracted
         # from ½‖r‖² + ψ(α) this gives a formula without cancellation of large numbers.
         missed = penalty - 0.5 * ridge * sizes - scale * (left.inner() - ridge * sizes)
         gaps = 0.5 * (left.squares + ridge * sizes) * (1.0 - scale) ** 2 + missed
         return np.asarray(np.maximum(gaps, 0.0))
+
+    def _levels(self, C: Array) -> Array:
+        """Return by what correlations are to be divided for a dual point; 1 if they are one."""
+        groups, (n, k) = self.forest.groups, C.shape
+        p = len(groups.parent)
+        levels, skip = np.empty(n), np.zeros(p, np.bool_)
+        C, scratch = np.ascontiguousarray(C), PerGroup(*np.empty((2, p)))
+        dual_norms(C, np.empty(k), groups, skip, self._penalty(), scratch, levels)
+        return levels
 
     def _penalty(self) -> Penalty:
         return Penalty(self.lam, self.l1, self.positive)
@@ -190,10 +228,17 @@ class GroupedCoder(Coder):
         return self._nested.certain(problem)[None]
 
     def lower_bound(self, problem: Problem, codes: Array) -> float:
-        """Return the objective of least squares where there is no penalty."""
+        """Return the objective of least squares if there is no penalty, else of a dual point."""
         if self.lam or self.l1 or self.ridge:
-            return -np.inf
+            return self._nested.lower_bound(problem, codes[0])
         return 0.5 * least_error(problem.X[0], problem.D, bool(self.positive), problem.dtype)
+
+    def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
+        """Return for which signals the penalty is too small for rounding, as kernels take it."""
+        lam = self.lam * float(self._nested.forest.groups.weight.min()) + self.l1
+        if atoms.uneven or lam == 0:
+            return atoms.uneven
+        return too_small(float(lam), chunk, atoms)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` of each row of codes."""

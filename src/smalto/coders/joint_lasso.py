@@ -9,8 +9,8 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array
-from smalto.coders.base import Coder, Solver
-from smalto.coders.certain_joint import certain_joint
+from smalto.coders.base import Coder, Sizes, Solver, too_small
+from smalto.coders.certain_joint import certain_joint, joint_dual_value
 from smalto.coders.chunks import Chunk, Problem, Residuals, all_if_none
 from smalto.coders.codes import Codes
 from smalto.coders.joint_omp import JointOMP
@@ -98,7 +98,23 @@ class JointLasso(Coder):
         X, D = problem.X, problem.D
         if self.lam == 0:
             return np.asarray(np.linalg.lstsq(D.T, X.T)[0].T)
-        return certain_joint(X, D, float(self._lams(np.array([0, len(X)]))[0]))
+        return certain_joint(X, D, self._lam_of(X))
+
+    def lower_bound(self, problem: Problem, codes: Array) -> float:
+        """Return the value of dual points that are corrected for the rounding of codes."""
+        if self.lam == 0:
+            return -np.inf
+        return joint_dual_value(problem.X, problem.D, self._lam_of(problem.X), codes)
+
+    def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
+        """Return for which signals ``lam`` is too small for rounding, as kernels take it."""
+        if atoms.uneven or self.lam == 0:
+            return atoms.uneven and not self.any_atom_scale
+        return too_small(float(self.lam), chunk, atoms)
+
+    def _lam_of(self, X: Array) -> float:
+        """Return the weight of the penalty of a group of signals."""
+        return float(self._lams(np.array([0, len(X)]))[0])
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ_j ‖A_j‖₂`` of the groups, divided equally among their rows."""

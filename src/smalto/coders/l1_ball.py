@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Solver
-from smalto.coders.certain_bounds import certain_in_ball, dual_point
-from smalto.coders.chunks import Problem, Residuals
+from smalto.coders.base import Coder, Sizes, Solver, margin
+from smalto.coders.certain_bounds import certain_in_ball, dual_points, least_in_span
+from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.constrained_solver import constrained_solver
 from smalto.coders.parameters import as_per_signal, check_length, of_rows, scaled_numbers
 from smalto.kernels.coding.lars import (
@@ -71,11 +71,21 @@ class L1Ball(Coder):
         return certain_in_ball(x, D, weights, radius, bool(self.positive))[None]
 
     def lower_bound(self, problem: Problem, codes: Array) -> float:
-        """Return the value of a dual point that is corrected for the rounding of the code."""
+        """Return the value of dual points that are corrected for the rounding of the code.
+
+        Least squares are a bound too, the best one for large radii.
+        """
         radius = float(of_rows("radius", self.radius, problem.numbers, 1)[0])
         x, D, weights = problem.X[0], problem.D, problem.weights
-        left, top = dual_point(x, D, weights, bool(self.positive), codes[0])
-        return float(x @ left - 0.5 * left @ left - radius * top)
+        points = dual_points(x, D, weights, bool(self.positive), codes[0])
+        best = max(float(x @ left - 0.5 * left @ left - radius * top) for left, top in points)
+        return max(best, least_in_span(x, D, radius / float(weights.min())))
+
+    def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
+        """Return for which signals the radius is so large that rounding decides the gap."""
+        radii = of_rows("radius", self.radius, chunk.numbers, len(chunk.Q))
+        most = margin(chunk.Q.dtype) * np.sqrt(chunk.norms)
+        return atoms.uneven or radii * atoms.largest > most
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""

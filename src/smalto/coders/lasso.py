@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Coder, Sizes, Solver, margin
+from smalto.coders.base import Coder, Sizes, Solver, too_small
 from smalto.coders.certain_lasso import (
     certain_lasso,
     dual_value,
@@ -35,7 +35,6 @@ from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.lasso import Penalty, lasso_rows, make_search
 
-_LEAST_LAM = 1e-4  # share of the largest correlation below which float32 codes are checked
 _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
@@ -222,14 +221,7 @@ class Lasso(Coder):
 
     def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
         """Return for which signals ``lam`` is too small for rounding, as kernels take it."""
-        dtype = chunk.Q.dtype
-        if not atoms.uneven and dtype == np.float64:
-            return False
-        least = 1.0 / margin(dtype) if atoms.uneven else _LEAST_LAM
-        lam = self._known_lam
-        if lam >= least * atoms.largest * np.sqrt(chunk.norms.max(initial=0.0)):
-            return False
-        return lam < least * np.abs(chunk.Q).max(axis=1, initial=0.0)
+        return too_small(self._known_lam, chunk, atoms)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
@@ -239,7 +231,7 @@ class Lasso(Coder):
         self, codes: Any, weights: Array | None, groups: Array | None = None
     ) -> Array:
         """Return the penalty with weights of the signals, multiplied by those of this problem."""
-        lam, out = self.lam or 0.0, np.empty(codes.shape[0])
+        lam, out = float(self.lam or 0.0), np.empty(codes.shape[0])
         weights = self._all_weights(weights)
         if weights is None:
             elastic_net_of_rows(codes.indptr, codes.data, lam, float(self.ridge), out)
@@ -262,7 +254,7 @@ class Lasso(Coder):
 
         A ridge is equivalent to the atoms (D, √ridge I) and the signals (x, 0).
         """
-        lam = self.lam or 0.0
+        lam = float(self.lam or 0.0)
         ridge, codes = float(self.ridge), left.codes
         sizes = np.asarray(codes.multiply(codes).sum(axis=1)).ravel()
         inner = left.inner() - ridge * sizes  # ⟨αD, r⟩ and ‖r‖², augmented

@@ -9,6 +9,9 @@ float64, and what fails then by the coder's `Coder.certain`.
 
 from __future__ import annotations
 
+import logging
+import math
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +29,12 @@ from smalto.coders.parameters import of_rows
 from smalto.coders.signals import Signals
 from smalto.kernels.coding.doubt import doubtful_rows
 
-_LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm
+_log = logging.getLogger("smalto.coding")
+_PATIENCE, _AGAIN = 3.0, 60.0  # seconds until slow work is mentioned, and mentioned again
+_said = -math.inf  # when that was
+_LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm ...
+_TO_MEASURE = {4: 10.0, 8: 1e3}  # ... to the error as the Gram matrix gives it, to compare with eps
+_EPS = float(np.finfo(np.float64).eps)
 _TINY = np.finfo(np.float64).tiny
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
@@ -37,7 +45,8 @@ def doubtful(
 ) -> Array:
     """Return the rows whose codes need to be checked; whole groups of them."""
     found = np.empty(len(chunk.Q), np.bool_)
-    limit = _LARGEST[chunk.Q.dtype.itemsize]
+    limits = _LARGEST if coder.error_bound() is None else _TO_MEASURE
+    limit = limits[chunk.Q.dtype.itemsize]
     count = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, found)
     if weights is not None:  # kernels divide atoms by them
         k = weights.shape[1]
@@ -143,7 +152,9 @@ class Mender:
     def _certain(self, rows: Array) -> Codes:
         """Solve some rows by the coder's slow method; zero codes if it has none."""
         found = np.zeros((len(rows), len(self.D)))
+        begun = time.monotonic()
         for part, problem in self._problems(rows):
+            _say_if_slow(time.monotonic() - begun, int(np.searchsorted(rows, part[0])), len(rows))
             with np.errstate(all="ignore"):
                 codes = self.coder.certain(problem)
             if codes is None:
@@ -160,6 +171,8 @@ class Mender:
 
     def _problems(self, rows: Array) -> Iterator[tuple[Array, Problem]]:
         """Yield single signals, or groups of them: their rows and their problem."""
+        if not rows.size:
+            return
         groups, missing = self.signals.groups, self.signals.missing
         weights = self.signals.penalty_weights
         numbers = rows if groups is None else np.searchsorted(groups, rows, side="right")
@@ -206,23 +219,25 @@ class Mender:
         short = np.where(worse > 0, worse / unit + _WORSE, 0.0)
         if isinstance(coder, Certified):
             gap = self._above_bound(objective, _together(coder.gap(left), groups))
-            short = np.maximum(short, np.where(half > 0, gap / unit, 0.0))
+            short = np.maximum(short, np.where(half > 0, np.maximum(gap / unit, _EPS), 0.0))
         elif coder.any_atom_scale:  # least squares on the atoms in use
-            short = np.maximum(short, self._off_least_squares(left.codes) / unit)
+            short = np.maximum(
+                short, self._off_least_squares(left.codes, np.arange(len(half))) / unit
+            )
         return np.asarray(short)
 
-    def _off_least_squares(self, codes: Any) -> Array:
-        """Return by how much the fit of each problem is above that of least squares on its atoms.
+    def _off_least_squares(self, codes: Any, rows: Array) -> Array:
+        """Return by how much the fit of some rows is above that of least squares on their atoms.
 
         With α ≥ 0 it is at an optimum too, where no coefficient is zero.
         """
         out = np.zeros(codes.shape[0])
-        for rows, problem in self._problems(np.arange(len(out))):
-            part = codes[rows].toarray()
+        for some, problem in self._problems(rows):
+            part = codes[some].toarray()
             atoms = problem.D[np.abs(part).sum(axis=0) > 0]
             basis = np.linalg.qr(atoms.T)[0]
-            out[rows] = 0.5 * np.sum(((problem.X - part @ problem.D) @ basis) ** 2)
-        return out
+            out[some] = 0.5 * np.sum(((problem.X - part @ problem.D) @ basis) ** 2)
+        return out[rows]
 
     def _above_bound(self, objective: Array, gap: Array) -> Array:
         """Return gaps to the best bounds on the optima so far; infinite gaps stay so."""
@@ -243,31 +258,36 @@ class Mender:
         if isinstance(coder, Certified):
             lengths = left.lengths()
             gap = self._above_bound(lengths, coder.gap(left))
-            short = np.where(lengths > 0, gap / np.maximum(lengths, _TINY), 0.0)
+            short = gap / np.maximum(lengths, _TINY)
+            short = np.where(lengths > 0, np.maximum(short, _EPS), 0.0)
         out = np.flatnonzero(missed > rounding)
         short[out] = 1.0 + missed[out]
-        lost = out[~self._able(out, eps)]
+        least = self._least_errors(out, eps)
+        able = least <= eps[out]
+        lost = out[~able]
         # Where the bound is out of reach, least squares are asked for.
-        off = np.abs(_together(left.inner(), groups)) / unit
-        short[lost] = np.where(off[lost] > np.sqrt(self.allowed), off[lost] + missed[lost], 0.0)
+        off = np.abs(_together(left.inner(), groups)[lost]) / unit[lost]
+        above = self._off_least_squares(left.codes, lost) / (0.5 * unit[lost])
+        far = (off > np.sqrt(self.allowed)) | (above > self.allowed)
+        beyond = np.maximum(squares[lost] - least[~able], 0.0) / unit[lost]
+        short[lost] = np.where(far, np.maximum(beyond, np.maximum(off, above)), 0.0)
         return np.asarray(short)
 
-    def _able(self, rows: Array, eps: Array) -> Array:
-        """Return for which of these rows least squares meet the bound."""
+    def _least_errors(self, rows: Array, eps: Array) -> Array:
+        """Return the squared errors of least squares; see `least_errors`."""
         missing, positive = self.signals.missing, bool(self.coder.positive)
-        able = np.zeros(len(rows), np.bool_)
+        errors = np.zeros(len(rows))
         holes = np.zeros(len(rows), np.bool_) if missing is None else missing[rows].any(axis=1)
         whole = rows[~holes]
         if whole.size:
-            errors = least_errors(self.X[whole], self.D, positive, eps[whole], self.dtype)
-            able[~holes] = _together(errors, self._among(whole)) <= eps[whole]
+            found = least_errors(self.X[whole], self.D, positive, eps[whole], self.dtype)
+            errors[~holes] = _together(found, self._among(whole))
         for place in np.flatnonzero(holes):
             row = rows[place]
             known = ~missing[row]  # type: ignore[index]
             X, D = self.X[[row]][:, known], self.D[:, known]
-            error = least_errors(X, D, positive, eps[[row]], self.dtype)
-            able[place] = error[0] <= eps[row]
-        return able
+            errors[place] = least_errors(X, D, positive, eps[[row]], self.dtype)[0]
+        return errors
 
     def _among(self, rows: Array) -> Array | None:
         """Return the groups of some rows, which are whole groups."""
@@ -283,6 +303,22 @@ def _together(values: Array, groups: Array | None) -> Array:
     if groups is None or not len(values):
         return values
     return np.repeat(np.add.reduceat(values, groups[:-1]), np.diff(groups))
+
+
+def _say_if_slow(seconds: float, done: int, count: int) -> None:
+    """Log that the slow method takes long; once a minute."""
+    global _said
+    now = time.monotonic()
+    if not done or seconds < _PATIENCE or now - _said < _AGAIN:
+        return
+    _said = now
+    _log.warning(
+        "%d of %d codes of similar atoms are solved again slowly: %.2f s each. A larger lam, fewer "
+        "nonzeros or a ridge avoid it",
+        count - done,
+        count,
+        seconds / done,
+    )
 
 
 def _compressed(codes: Array) -> Codes:

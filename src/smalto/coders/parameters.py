@@ -116,6 +116,7 @@ def check_count(name: str, values: tuple[float, ...], expected: int, of: str = "
 
 def scaled_number(value: float, *factors: float) -> float:
     """Return ``value`` times the factors; neither zero nor infinite if ``value`` is neither."""
+    value = float(value)
     if value == 0.0:
         return 0.0
     exponent = np.log2(value) + sum(np.log2(factor) for factor in factors)

@@ -14,6 +14,7 @@ MISSED = 0.1  # relative difference of which users are warned
 _FEW_ENTRIES = 2  # of a dictionary so small that its density cannot be exact
 _STEPS = [0.25 * (2**i - 1) for i in range(1, 8)]  # of log(gamma), to enclose what is looked for
 _BISECTIONS = 25
+_RANGE = 1e-100, 1e100  # in which gamma is looked for
 
 
 def find_gamma(
@@ -47,7 +48,7 @@ def _search(
     """Enclose the wanted gamma by longer and longer steps, then bisect; return the last tried."""
     side, near, first = math.copysign(1.0, errors[gamma]), gamma, gamma
     for step in [step for step in _STEPS if step < reach] + [reach] * (reach < _STEPS[-1]):
-        gamma = first * math.exp(side * step)
+        gamma = min(max(first * math.exp(side * step), _RANGE[0]), _RANGE[1])
         if abs(error(gamma)) <= CLOSE:
             return gamma
         if errors[gamma] * side < 0:
@@ -82,7 +83,10 @@ def missed(D: Array, wanted: float | None) -> str | None:
 
 
 def check_sparsity(name: str, gamma: float | None, wanted: float | None) -> None:
-    """Raise ValueError unless gamma or a density is given; check their ranges."""
+    """Raise ValueError unless gamma or a density is given; check their ranges.
+
+    With a density, gamma is where the search for a better one goes on, by factors.
+    """
     if gamma is None and wanted is None:
         message = f"{name} and density are both None: give one of them"
         raise ValueError(message)
@@ -90,6 +94,8 @@ def check_sparsity(name: str, gamma: float | None, wanted: float | None) -> None
         check_weight(name, gamma)
     if wanted is not None:
         check_number("density", wanted, low=0, high=1, strict=True)
+    if gamma is not None and wanted is not None:
+        check_number(f"{name} (with a density)", gamma, low=_RANGE[0], high=_RANGE[1])
 
 
 def check_weight(name: str, value: float) -> None:
@@ -112,4 +118,4 @@ def decided(gamma: float | None) -> float:
 
 def first_gamma(wanted: float, n_features: int) -> float:
     """Return the gamma for which both norms of an atom of the wanted density count equally."""
-    return 1.0 / float(np.sqrt(wanted * n_features))
+    return 1.0 / float(np.sqrt(float(wanted) * n_features))

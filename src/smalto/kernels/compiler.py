@@ -146,13 +146,9 @@ class EntryCode(JITCodeLibrary):  # type: ignore[misc]
 
     def finalize(self) -> None:
         """Join the code of all inner kernels, at any depth, and make machine code of it."""
-        found = dict.fromkeys(self._linking_libraries)
-        todo = list(found)
-        while todo:
-            new = [code for code in todo.pop()._linking_libraries if code not in found]
-            found |= dict.fromkeys(new)
-            todo += new
-        self._linking_libraries = list(found)
+        for code in self._linking_libraries:  # which grows
+            known = set(self._linking_libraries)
+            self._linking_libraries += [new for new in code._linking_libraries if new not in known]
         super().finalize()
 
 

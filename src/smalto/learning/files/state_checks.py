@@ -43,7 +43,7 @@ def check_fields(state: State) -> None:
     if state.n_rows is not None:
         _within("n_rows", state.n_rows, 1, _LARGEST)
         if not 0 <= state.place <= state.n_rows:
-            message = f"place is {state.place} of {state.n_rows} samples"
+            message = f"place is {state.place}, beyond n_rows={state.n_rows}"
             raise ValueError(message)
     _within("worst_cost", state.worst_cost.min(), 0.0, math.inf)
     _within("last_used", state.last_used.min(), 0, _LARGEST)
