@@ -18,13 +18,17 @@ from llvmlite.binding import Linkage
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
 from numba.core.registry import CPUDispatcher
-from numba.core.typed_passes import InlineOverloads, NopythonRewrites
+from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
 from numba.core.types import Dispatcher
 from numba.core.untyped_passes import InlineClosureLikes
+
+from smalto.kernels.lowering import PlainLowering
 
 # Passes for what kernels do not use: local functions and comprehensions, functions of Numba that
 # are merged into their callers, expressions of whole arrays.
 _NEEDLESS = {InlineClosureLikes, InlineOverloads, NopythonRewrites}
+# Passes that are done in another way.
+_OTHERS = {NativeLowering: PlainLowering}
 
 
 class _UnderWay(threading.local):
@@ -86,7 +90,8 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
     def define_pipelines(self) -> list[Any]:
         """Return Numba's sequence of passes, without those for what is not used in kernels."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [entry for entry in passes.passes if entry[0] not in _NEEDLESS]
+        kept = [entry for entry in passes.passes if entry[0] not in _NEEDLESS]
+        passes.passes = [(_OTHERS.get(kind, kind), text) for kind, text in kept]
         passes.finalize()
         return [passes]
 
