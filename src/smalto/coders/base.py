@@ -177,7 +177,10 @@ class Coder(ABC):
 
 
 _REFUSALS = {
-    "mask": "{} cannot code signals with missing entries",
+    "mask": (
+        "{} cannot code signals with missing entries: code each signal by itself, with Lasso or "
+        "OMP, or fill the entries in first"
+    ),
     "penalty_weights": (
         "penalty_weights are for Lasso, L1Ball and ErrorBound: {} takes no penalty_weights"
     ),

@@ -59,9 +59,10 @@ class Lasso(Coder):
         Instead of ``lam``: choose it such that codes have about this many nonzeros on average.
         It is computed exactly for a sample, from the full regularization path of each signal.
         While a dictionary is being learned, it is updated at steps 1, 2, 4, 8, ...
+        Signals with missing entries, or with weights of their own, need ``lam``.
     penalty_weights : array (k,), optional
-        Weights w_j > 0 of the coefficients in the penalty; infinity excludes an atom.
-        (``encode`` also takes weights for each signal.)
+        Weights w_j > 0 of the coefficients in the penalty; infinity excludes an atom, and 1e-6
+        leaves it practically unpenalized. (``encode`` also takes weights for each signal.)
     """
 
     lam: float | None = None
@@ -113,7 +114,10 @@ class Lasso(Coder):
         """Return the error message for ``name``, which is not in `takes`."""
         if self.mean_nonzeros is not None and name != "groups":
             what = "missing entries" if name == "mask" else "penalty_weights"
-            return f"Lasso(mean_nonzeros=) cannot determine lam with {what}: give lam"
+            return (
+                f"Lasso(mean_nonzeros=) cannot determine lam with {what}: give lam, such as "
+                "Lasso(mean_nonzeros=...).resolve(X, D).lam for complete signals X"
+            )
         return super().refusal(name)
 
     @property
