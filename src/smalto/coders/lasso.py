@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Coder, Sizes, Solver, too_small
+from smalto.coders.base import Coder, Sizes, Solver, large_enough, too_small
 from smalto.coders.certain_lasso import (
     certain_lasso,
     dual_value,
@@ -226,6 +226,10 @@ class Lasso(Coder):
     def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
         """Return for which signals ``lam`` is too small for rounding, as kernels take it."""
         return too_small(self._known_lam, chunk, atoms)
+
+    def safe_norm(self, atoms: Sizes, dtype: np.dtype[Any]) -> float:
+        """Return ``‖x‖²`` up to which no signal is `delicate`."""
+        return large_enough(self._known_lam, atoms, dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
