@@ -266,6 +266,8 @@ class Mender:
             gap = self._above_bound(lengths, coder.gap(left))
             short = gap / np.maximum(lengths, _TINY)
             short = np.where(lengths > 0, np.maximum(short, _EPS), 0.0)
+        else:  # least squares on the atoms in use
+            short = self._off_least_squares(left.codes, np.arange(n)) / (0.5 * unit)
         out = np.flatnonzero(missed > rounding)
         short[out] = 1.0 + missed[out]
         least = self._least_errors(out, eps)
