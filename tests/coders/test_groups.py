@@ -363,3 +363,14 @@ def test_solve_symmetric():
     M, right = np.ones((3, 3)), np.ones(3)  # of rank one: the others wait
     solve_symmetric(M, 3, right, 1e-13)
     np.testing.assert_allclose(right, [1, 0, 0])
+
+
+def test_a_signal_that_takes_too_long_is_counted():
+    rng = np.random.default_rng(0)
+    t = np.linspace(0, 1, 64)
+    D = np.exp(-0.5 * ((t - rng.random((600, 1))) / 0.05) ** 2)
+    X = rng.standard_normal((1, 64))
+    coder = GroupLasso(1e-5 * np.abs(X @ D.T).max(), np.arange(600) // 4)
+    with pytest.warns(RuntimeWarning, match="1 of 1 codes are not proven optimal"):
+        codes = encode(X, D, coder)
+    assert 0.5 * np.sum((X - codes @ D) ** 2) + coder.penalty(codes)[0] < 0.5 * np.sum(X**2)

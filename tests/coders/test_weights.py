@@ -10,7 +10,7 @@ from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 from scipy import sparse
 
 from smalto import DictionaryLearning, encode, learn
-from smalto.coders import OMP, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
+from smalto.coders import OMP, ErrorBound, JointLasso, L1Ball, Lasso, Ridge, duality_gap
 from smalto.learners import SGD, Batch, Online
 
 # --- of coefficients
@@ -225,3 +225,32 @@ def test_bad_sample_weights(weights, message):
     X, _ = planted(n=200)
     with pytest.raises(ValueError, match=message):
         learn(X, 5, Lasso(0.1), sample_weight=weights)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("coder", [Lasso(0.3), L1Ball(1.0), ErrorBound(3.0)])
+def test_a_tiny_weight_leaves_an_atom_unpenalized(coder, dtype):
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((40, 12)) + 2.0).astype(dtype)  # the mean of a signal is free
+    D = np.vstack([np.ones((1, 12)) / np.sqrt(12), rng.standard_normal((20, 12))]).astype(dtype)
+    weights = np.ones(21)
+    weights[0] = 1e-6
+    A, info = encode(X, D, coder, penalty_weights=weights, return_info=True)
+    center = np.eye(12) - np.full((12, 12), 1 / 12)
+    rest = encode((X @ center).astype(dtype), (D[1:] @ center).astype(dtype), coder)
+    close = {np.float32: 2e-2, np.float64: 1e-4}[dtype]
+    np.testing.assert_allclose(A.toarray()[:, 1:], rest.toarray(), atol=close)
+    assert np.isfinite(info.gap).all()
+
+
+def test_a_weight_of_zero_is_refused_with_a_way_out():
+    X, D, zero = np.ones((1, 2)), np.eye(2), np.array([1.0, 0.0])
+    message = r"must be > 0, got 0.0 (at \(0, 1\)|for atom 1): to leave it practically unpenalized"
+    with pytest.raises(ValueError, match=message):
+        encode(X, D, Lasso(0.1), penalty_weights=zero)
+    with pytest.raises(ValueError, match=message):
+        Lasso(0.1, penalty_weights=zero)
+    with pytest.raises(ValueError, match=r"give lam, such as Lasso\(mean_nonzeros=...\).resolve"):
+        encode(X, D, Lasso(mean_nonzeros=1), mask=X > 0)
+    with pytest.raises(ValueError, match="code each signal by itself, with Lasso or OMP"):
+        encode(X, D, JointLasso(0.1), mask=X > 0)

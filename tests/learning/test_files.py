@@ -186,6 +186,7 @@ CHANGES = {
     "epoch is 9007199254740993": lambda f, a: f.update(epoch=2**53 + 1),
     "scale is 10+, expected": lambda f, a: _stats(f).update(scale=10**30),
     "scale is 0.0, expected": lambda f, a: _stats(f).update(scale=0.0),
+    "scale is 1e-300, expected": lambda f, a: _stats(f).update(scale=1e-300),
     "weight is -1.0": lambda f, a: _stats(f).update(weight=-1.0),
     "code_sum is int32": lambda f, a: a.update({"state.stats.0.code_sum": np.zeros(12, np.int32)}),
     "code_sum is empty": lambda f, a: a.update({"state.stats.0.code_sum": np.zeros(0)}),

@@ -15,6 +15,7 @@ if not (ROOT / "benchmarks" / "campaign").is_dir():
 
 from benchmarks.campaign import coding, coding_problems, referee, workers
 from benchmarks.campaign.__main__ import batches
+from benchmarks.campaign.families import load
 from benchmarks.campaign.report import Report
 from smalto import encode
 
@@ -130,3 +131,20 @@ def test_the_command_prints_a_table_and_fails_if_anything_did(tmp_path):
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "python -m benchmarks.campaign --reproduce refusing:0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "ticket",
+    [
+        ("coding", 8000003630),  # a radius exceeded
+        ("coding", 21000002674),  # an error above its bound, unsaid
+        ("coding", 21000019165),  # a joint pursuit far from least squares, out of reach
+        ("coding", 25000002230),  # the same within its bound
+        ("forged-files", 8000004725),  # a gamma of zero to start a search from
+        ("forged-files", 21000007911),  # an integer too large for a kernel
+        ("forged-files", 25000000504),  # a scale of statistics that overflows
+    ],
+)
+def test_what_was_found_stays_mended(ticket):
+    report = workers.run_problem(load(), ticket)
+    assert report.held == report.tried

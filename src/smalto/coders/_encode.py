@@ -120,11 +120,13 @@ def encode(
     mask : array of bool (n, m), optional
         True where an entry of X is missing, as in NumPy's masked arrays and in scikit-image;
         the value there is ignored. The code of a signal without any known entry is zero.
+        For all coders of single signals; not for `JointLasso` and `JointOMP`.
     missing : {None, "nan"}
         With "nan", NaN in X means missing; by default it is an error.
     penalty_weights : array (k,) or (n, k), optional
         Weights w_j > 0 of the coefficients in the penalty ``Σ w_j|α_j|`` of `Lasso`,
-        `ErrorBound` and `L1Ball`; infinity excludes an atom.
+        `ErrorBound` and `L1Ball`; infinity excludes an atom, and 1e-6 leaves it practically
+        unpenalized.
     groups : array (n,), optional
         For coders of several signals at once (`JointLasso`, `JointOMP`): a label for each
         signal. Signals with the same label are coded together; by default, all signals are.

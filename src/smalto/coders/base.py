@@ -54,12 +54,21 @@ def too_small(lam: float, chunk: Chunk, atoms: Sizes) -> Any:
     Without any penalty only float32 codes are checked: nothing is promised of the others.
     """
     dtype = chunk.Q.dtype
-    if lam == 0.0 and dtype == np.float64 and not atoms.uneven:
+    if chunk.norms.max(initial=0.0) <= large_enough(lam, atoms, dtype):
         return False
-    least = 1.0 / margin(dtype) if atoms.uneven else _LEAST_LAM[dtype.itemsize]
-    if lam >= least * atoms.largest * np.sqrt(chunk.norms.max(initial=0.0)):
-        return False
-    return lam < least * np.abs(chunk.Q).max(axis=1, initial=0.0)
+    return lam < _least(atoms, dtype) * np.abs(chunk.Q).max(axis=1, initial=0.0)
+
+
+def large_enough(lam: float, atoms: Sizes, dtype: np.dtype[Any]) -> float:
+    """Return ``‖x‖²`` up to which ``lam`` is not `too_small`, whatever the correlations."""
+    if atoms.largest == 0.0 or (lam == 0.0 and dtype == np.float64 and not atoms.uneven):
+        return np.inf
+    root = lam / (_least(atoms, dtype) * atoms.largest)
+    return root * root
+
+
+def _least(atoms: Sizes, dtype: np.dtype[Any]) -> float:
+    return 1.0 / margin(dtype) if atoms.uneven else _LEAST_LAM[dtype.itemsize]
 
 
 class Coder(ABC):
@@ -159,6 +168,10 @@ class Coder(ABC):
         """Return whether codes must be checked, or for which signals of a chunk they must be."""
         return atoms.uneven and not self.any_atom_scale
 
+    def safe_norm(self, atoms: Sizes, dtype: np.dtype[Any]) -> float:
+        """Return ``‖x‖²`` up to which no signal is `delicate`; it is cheaper than asking for each."""
+        return 0.0
+
     def error_bound(self) -> PerSignal | None:
         """Return the bound on ``‖x − αD‖²``, for all signals or one each; None if there is none."""
         return None
@@ -177,7 +190,10 @@ class Coder(ABC):
 
 
 _REFUSALS = {
-    "mask": "{} cannot code signals with missing entries",
+    "mask": (
+        "{} cannot code signals with missing entries: code each signal by itself, with Lasso or "
+        "OMP, or fill the entries in first"
+    ),
     "penalty_weights": (
         "penalty_weights are for Lasso, L1Ball and ErrorBound: {} takes no penalty_weights"
     ),

@@ -113,7 +113,7 @@ def _search(
         new = np.zeros(len(D))
         new[some] = fitted - wanted * falls
         if low <= wanted <= high and np.all(new[some] * code[some] > 0):
-            c = D @ next(corrected_residuals(x, D, wanted * weights, new))
+            c = D @ next(corrected_residuals(x, D, wanted * weights, new), x)
             steep = (c if positive else np.abs(c)) - wanted * weights
             if np.all(steep <= 1e-7 * wanted * weights + 1e-15 * top):
                 return new

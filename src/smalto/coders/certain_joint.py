@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array
-from smalto.coders.certain_lasso import LEAST, Work, with_correlations
+from smalto.coders.certain_lasso import BOUND_WORK, LEAST, Work, with_correlations
 
 _AIM = 1e-12  # gap that is aimed at, relative to ½‖X‖²
 _FALL = 0.1
@@ -55,12 +55,14 @@ def joint_dual_value(X: Array, D: Array, lam: float, A: Array) -> float:
     `corrected_residuals`.
     """
     norms, half = np.linalg.norm(A, axis=0), 0.5 * float(np.sum(X * X))
-    best, used = -np.inf, -1
+    best, used, work = -np.inf, -1, Work(BOUND_WORK)
     for least in (0.0, *LEAST[::-1]):
         some = np.flatnonzero((norms > 0) & (lam * norms >= least * half))
         if some.size == used:
             continue
-        used = some.size
+        used, m = some.size, X.shape[1]
+        if not work.allows(min(used, m), max(used, m)):
+            break
         left = with_correlations(X - A @ D, D[some], lam * A[:, some] / norms[some])
         top = float(np.linalg.norm(left @ D.T, axis=0).max(initial=0.0))
         left = left / max(1.0, top / lam)

@@ -28,6 +28,7 @@ _ENOUGH = 1e-10  # gap up to which a sparser code is taken, relative to ½‖x�
 USABLE = {4: 1e-6, 8: 1e-11}  # singular values, relative to the largest
 _AT_ONCE = 64  # atoms that join the working set at once
 _MOST_WORK = 2e9  # multiplications that a code may cost: seconds
+BOUND_WORK = 5e8  # multiplications that a bound on its optimum may cost
 
 # A function that bounds the suboptimality of a code.
 Gap: TypeAlias = Callable[[Array], float]
@@ -228,12 +229,14 @@ def corrected_residuals(x: Array, D: Array, lams: Array, code: Array) -> Iterato
     Which atoms are in use is uncertain for tiny coefficients: first all are, then fewer and fewer.
     """
     shares = np.where(np.isfinite(lams), lams, 0.0) * np.abs(code) / max(0.5 * x @ x, 1e-300)
-    used = -1
+    used, work = -1, Work(BOUND_WORK)
     for least in (0.0, *LEAST[::-1]):
         some = np.flatnonzero((code != 0) & ((shares >= least) | (lams == 0)))
         if some.size == used:
             continue
         used = some.size
+        if not work.allows(min(used, len(x)), max(used, len(x))):
+            break
         target = lams[some] * np.sign(code[some])
         yield with_correlations((x - code @ D)[None], D[some], target[None])[0]
 

@@ -201,7 +201,7 @@ def _code_chunk(
         if part.missing is not None:
             _fit_known(x, part.missing, codes, prepared.padded, fit)
     weights = part.penalty_weights
-    rows = doubtful(codes, chunk, prepared.problem, prepared.sizes, weights)
+    rows = doubtful(codes, chunk, prepared.problem, prepared.sizes, prepared.safe_norm, weights)
     bound = prepared.problem.error_bound()
     if measured and bound is not None:
         eps = np.asarray(bound) if part.groups is not None else of_rows("eps", bound, numbers, n)

@@ -14,8 +14,10 @@ import scipy
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Sizes, Solver, too_small
 from smalto.coders.certain_lasso import (
+    BOUND_WORK,
     LEAST,
     Norms,
+    Work,
     certain_code,
     least_error,
     with_correlations,
@@ -121,7 +123,7 @@ class Nested:
         `corrected_residuals`.
         """
         x, D, norms = problem.X[0], problem.D, self._norms()
-        half, best, used = 0.5 * float(x @ x), -np.inf, -1
+        half, best, used, work = 0.5 * float(x @ x), -np.inf, -1, Work(BOUND_WORK)
         if self.ridge:  # the same as longer atoms and signals
             D = np.hstack([D, np.sqrt(self.ridge) * np.eye(len(D))])
             x = np.append(x, np.zeros(len(D)))
@@ -130,6 +132,8 @@ class Nested:
             if some.size == used:
                 continue
             used = some.size
+            if not work.allows(min(used, len(x)), max(used, len(x))):
+                break
             target = norms.slopes(code)[None, some]
             left = with_correlations((x - code @ D)[None], D[some], target)
             theta = left[0] / self._levels(left @ D.T)[0]

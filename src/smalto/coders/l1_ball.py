@@ -78,7 +78,8 @@ class L1Ball(Coder):
         radius = float(of_rows("radius", self.radius, problem.numbers, 1)[0])
         x, D, weights = problem.X[0], problem.D, problem.weights
         points = dual_points(x, D, weights, bool(self.positive), codes[0])
-        best = max(float(x @ left - 0.5 * left @ left - radius * top) for left, top in points)
+        values = [float(x @ left - 0.5 * left @ left - radius * top) for left, top in points]
+        best = max(values, default=-np.inf)
         return max(best, least_in_span(x, D, radius / float(weights.min())))
 
     def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:

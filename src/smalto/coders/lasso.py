@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy
 
 from smalto.checks import Array, Rows, check_number
-from smalto.coders.base import Coder, Sizes, Solver, too_small
+from smalto.coders.base import Coder, Sizes, Solver, large_enough, too_small
 from smalto.coders.certain_lasso import (
     certain_lasso,
     dual_value,
@@ -59,9 +59,10 @@ class Lasso(Coder):
         Instead of ``lam``: choose it such that codes have about this many nonzeros on average.
         It is computed exactly for a sample, from the full regularization path of each signal.
         While a dictionary is being learned, it is updated at steps 1, 2, 4, 8, ...
+        Signals with missing entries, or with weights of their own, need ``lam``.
     penalty_weights : array (k,), optional
-        Weights w_j > 0 of the coefficients in the penalty; infinity excludes an atom.
-        (``encode`` also takes weights for each signal.)
+        Weights w_j > 0 of the coefficients in the penalty; infinity excludes an atom, and 1e-6
+        leaves it practically unpenalized. (``encode`` also takes weights for each signal.)
     """
 
     lam: float | None = None
@@ -113,7 +114,10 @@ class Lasso(Coder):
         """Return the error message for ``name``, which is not in `takes`."""
         if self.mean_nonzeros is not None and name != "groups":
             what = "missing entries" if name == "mask" else "penalty_weights"
-            return f"Lasso(mean_nonzeros=) cannot determine lam with {what}: give lam"
+            return (
+                f"Lasso(mean_nonzeros=) cannot determine lam with {what}: give lam, such as "
+                "Lasso(mean_nonzeros=...).resolve(X, D).lam for complete signals X"
+            )
         return super().refusal(name)
 
     @property
@@ -222,6 +226,10 @@ class Lasso(Coder):
     def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
         """Return for which signals ``lam`` is too small for rounding, as kernels take it."""
         return too_small(self._known_lam, chunk, atoms)
+
+    def safe_norm(self, atoms: Sizes, dtype: np.dtype[Any]) -> float:
+        """Return ``‖x‖²`` up to which no signal is `delicate`."""
+        return large_enough(self._known_lam, atoms, dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""

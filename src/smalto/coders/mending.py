@@ -34,6 +34,7 @@ _PATIENCE, _AGAIN = 3.0, 60.0  # seconds until slow work is mentioned, and menti
 _said = -math.inf  # when that was
 _LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm ...
 _TO_MEASURE = {4: 10.0, 8: 1e3}  # ... to the error as the Gram matrix gives it, to compare with eps
+_NO_ROWS = np.empty(0, np.int64)
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = np.finfo(np.float64).tiny
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
@@ -41,13 +42,19 @@ _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
 
 
 def doubtful(
-    codes: Codes, chunk: Chunk, coder: Coder, atoms: Sizes, weights: Array | None = None
+    codes: Codes, chunk: Chunk, coder: Coder, atoms: Sizes, safe: float, weights: Array | None
 ) -> Array:
-    """Return the rows whose codes need to be checked; whole groups of them."""
+    """Return the rows whose codes need to be checked; whole groups of them.
+
+    ``safe`` is `Coder.safe_norm` without weights.
+    """
     found = np.empty(len(chunk.Q), np.bool_)
     limits = _LARGEST if coder.error_bound() is None else _TO_MEASURE
     limit = limits[chunk.Q.dtype.itemsize]
-    count = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, found)
+    stuck = chunk.stuck is not None and chunk.stuck[0] > 0
+    count, large = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, safe, found)
+    if not (count or large or stuck or weights is not None):
+        return _NO_ROWS
     if weights is not None:  # kernels divide atoms by them
         k = weights.shape[1]
         with np.errstate(over="ignore"):
@@ -55,9 +62,8 @@ def doubtful(
         chunk = chunk._replace(Q=Q)
         atoms = Sizes.of_norms(atoms.norms[:k] / weights, codes.values.dtype)
     delicate = coder.delicate(chunk, atoms)
-    stuck = chunk.stuck is not None and chunk.stuck[0] > 0
     if not count and not stuck and delicate is False:
-        return np.empty(0, np.int64)
+        return _NO_ROWS
     return whole_groups(np.flatnonzero(found | stuck | delicate), chunk.groups)
 
 
@@ -260,6 +266,8 @@ class Mender:
             gap = self._above_bound(lengths, coder.gap(left))
             short = gap / np.maximum(lengths, _TINY)
             short = np.where(lengths > 0, np.maximum(short, _EPS), 0.0)
+        else:  # least squares on the atoms in use
+            short = self._off_least_squares(left.codes, np.arange(n)) / (0.5 * unit)
         out = np.flatnonzero(missed > rounding)
         short[out] = 1.0 + missed[out]
         least = self._least_errors(out, eps)

@@ -103,8 +103,14 @@ def as_weights(
         place = int(np.argmin(good))
         bound = "> 0 and finite" if finite else "> 0"
         message = f"{name} must be {bound}, got {values[place]} for {of} {place}"
+        message += way_out(values[place])
         raise ValueError(message)
     return tuple(float(value) for value in values)
+
+
+def way_out(weight: float) -> str:
+    """Return what to do instead of a weight of zero, to end a message with."""
+    return ": to leave it practically unpenalized, give 1e-6" if weight == 0 else ""
 
 
 def check_count(name: str, values: tuple[float, ...], expected: int, of: str = "atom") -> None:

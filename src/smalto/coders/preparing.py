@@ -51,6 +51,11 @@ class Prepared:
         return Sizes.of(self.G)
 
     @cached_property
+    def safe_norm(self) -> float:
+        """Squared norm of signals up to which they are not delicate, without weights."""
+        return self.problem.safe_norm(self.sizes, self.G.dtype)
+
+    @cached_property
     def wide(self) -> Array:
         """The padded dictionary in float64."""
         return self.padded.astype(np.float64, copy=False)

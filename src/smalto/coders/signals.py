@@ -11,6 +11,7 @@ import scipy
 
 from smalto.checks import Array, Rows, as_rows, check_finite, check_scale, float_dtype
 from smalto.coders.base import Coder
+from smalto.coders.parameters import way_out
 
 Missing = Literal["nan"] | None
 
@@ -173,6 +174,8 @@ def with_penalty_weights(signals: Signals, weights: Any, n_atoms: int) -> Signal
     bad = np.argwhere(~(values > 0))
     if len(bad):
         place = tuple(int(i) for i in bad[0])
-        message = f"penalty_weights must be > 0, got {values[place]} at {place}"
+        message = (
+            f"penalty_weights must be > 0, got {values[place]} at {place}{way_out(values[place])}"
+        )
         raise ValueError(message)
     return replace(signals, penalty_weights=values)

@@ -371,22 +371,25 @@ def _count(code, n):
 
 
 @kernel
-def solve_small(small, n, p, blocks, penalty, enough):
+def solve_small(small, n, p, blocks, penalty, enough, work):
     """Solve until no proximal step, times its curvature, is larger than ``enough``.
 
-    Ends earlier where rounding prevents that. Returns the size of the last largest step.
+    Ends earlier where rounding prevents that, and after ``work`` multiplications. Returns the size
+    of the last largest step, and what is left of the work.
     """
     worst, best, patience = np.inf, np.inf, PATIENCE
     for _ in range(MOST_SWEEPS):
         worst, same = _sweep(small, n, blocks, penalty)
-        if worst <= enough:
+        work -= float(n) * n
+        if worst <= enough or work < 0.0:
             break
         patience -= 1
         if worst < 0.5 * best:
             best, patience = worst, PATIENCE
         if patience == 0:
             break
-        while same and _newton(small, n, p, penalty):
-            pass
+        while same and work >= 0.0:
+            work -= float(_count(small.code, n)) ** 3 / 3.0
+            same = _newton(small, n, p, penalty)
     refresh(small, n)
-    return worst
+    return worst, work

@@ -36,6 +36,7 @@ PRECISION = 0.2  # of the solution on a working set, as a share of the worst vio
 TENTH = 0.1  # of the gap that is aimed at, which errors of correlations may make up
 
 MOST_ROUNDS = 500
+MOST_WORK = 1e10  # multiplications for one signal: seconds
 MOST_FAILS = 3  # rounds in which no atom joins and the gap is still too large
 
 # The gap that is aimed at and the one that is reported as too large, as shares of the objective.
@@ -166,10 +167,12 @@ def _descend(forest, search, n, penalty, signal, tally):
     free = penalty.lam == 0.0 and penalty.l1 == 0.0
     scale = np.float64(largest_magnitude(signal.q, signal.start, signal.width))
     p, blocks = cut_out(forest, whole, small, n, signal)
-    enough, fails = PRECISION * scale, 0
+    enough, fails, work = PRECISION * scale, 0, MOST_WORK
     for _ in range(MOST_ROUNDS):
         tally.rounds[signal.row] += 1
-        worst = solve_small(small, n, p, blocks, penalty, enough) if n > 0 else 0.0
+        worst = 0.0
+        if n > 0:
+            worst, work = solve_small(small, n, p, blocks, penalty, enough, work)
         s = _correlate(search, n, signal)
         _measure(small, n, p, penalty, signal.norm, measures)
         top = _violations(forest, whole, s, penalty)
@@ -185,6 +188,8 @@ def _descend(forest, search, n, penalty, signal, tally):
         if measures[LENGTH] > 0.0:
             precise = min(precise, TENTH * aim * objective / measures[LENGTH])
         precise = max(precise, noise)
+        if work < 0.0:
+            break
         if top > noise:
             enough = max(PRECISION * top, precise)
             n = _join(forest, whole, small, n, top)
@@ -196,7 +201,8 @@ def _descend(forest, search, n, penalty, signal, tally):
         else:
             enough = max(min(precise, 0.01 * enough), noise)
             fails += 1
-    tally.stuck[0] += not (free or _certified(forest, whole, penalty, measures, too_large))
+    unsure = work < 0.0 if free else not _certified(forest, whole, penalty, measures, too_large)
+    tally.stuck[0] += unsure
     return n
 
 

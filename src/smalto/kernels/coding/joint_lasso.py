@@ -28,6 +28,7 @@ from smalto.kernels.simd import above, fma, lanes, load, lowest_bit, splat, stor
 FIRST = 8  # atoms that may join at once, at least ...
 SHARE = 0.5  # ... those that violate by more than this share of the worst violation
 _MOST_ROUNDS = 500
+_MOST_WORK = 1e10  # multiplications for one group in one precision: seconds
 _EASE = 0.1  # what the solution of a round may violate, as a share of the last violation
 _TIGHTEN = 1e-3  # factor for that where no further atom joins
 _FAST_GAP = 1e-6  # relative gap at which the search in float32 ends
@@ -201,7 +202,7 @@ def _descend(exact, view, goal, working, s, tally):
     size, width = padded(view.n), score.size
     allowed = 64.0 * (EPSILON_64 if is_double(score) else EPSILON_32) * scale
     floor, tight = 8.0 * EPSILON_64 * goal.norm, 64.0 * EPSILON_64 * scale
-    violation = scale  # that `settle` may leave
+    violation, work = scale, _MOST_WORK  # that `settle` may leave, and cost
     for _ in range(_MOST_ROUNDS):
         refresh(working, s, size)
         for o in range(s * size):
@@ -223,7 +224,10 @@ def _descend(exact, view, goal, working, s, tally):
             break  # rounding keeps it from the optimum
         else:
             violation = max(_TIGHTEN * violation, tight)
-        s = settle(working, s, size, lam, violation)
+        s, work = settle(working, s, size, lam, violation, work)
+        if work < 0.0:
+            tally.stuck[0] += 1
+            return s
     if gap > _STUCK * (goal.tolerance * primal + floor):
         tally.stuck[0] += 1
     return s

@@ -318,25 +318,28 @@ def drop_zeros(working, s, size):
 
 
 @kernel
-def settle(working, s, size, lam, goal):
+def settle(working, s, size, lam, goal, work):
     """Sweeps and Newton steps until a sweep meets no violation above ``goal``.
 
     A Newton step is taken when sweeps would take longer, judging by the last two. Returns the
-    number of atoms, none of which is zero.
+    number of atoms, none of which is zero, and what is left of ``work``, a number of
+    multiplications; without any left it ends.
     """
     worst, since = np.inf, 0
     for _ in range(_MOST_SWEEPS):
         before, worst = worst, sweep(working, s, size, lam, working.newton.step)
         since += 1
-        if worst <= goal:
+        work -= float(s) * s * size
+        if worst <= goal or work < 0.0:
             break
         # Each sweep shrinks violations by about worst/before: will a few do?
         if since >= _WARM_UP and worst * (worst / before) ** _PATIENCE > goal:
             again = True
-            while again:
+            while again and work >= 0.0:
                 # Sweeps would bring back an atom that has just vanished: the others move first.
                 s = drop_zeros(working, s, size)
+                work -= float(s) * s * (s + size)
                 again = newton(working, s, size, lam)
             since = 0
             worst = np.inf
-    return drop_zeros(working, s, size)
+    return drop_zeros(working, s, size), work

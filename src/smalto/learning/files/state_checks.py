@@ -13,7 +13,7 @@ from smalto.constraints import Constraint
 from smalto.learning.learners.base import Learner
 from smalto.learning.memory.code_store import CodeStore
 from smalto.learning.memory.state import State
-from smalto.learning.memory.statistics import Stats
+from smalto.learning.memory.statistics import SMALLEST_SCALE, Stats
 
 _LARGEST = 2**53  # counts up to which float64, in which histories are stored, is exact
 _ROUNDING = 1e-6  # share of the largest entry by which sums may be below zero
@@ -105,9 +105,7 @@ def _check_stats(name: str, part: Stats, k: int, m: int) -> None:
         if not math.isfinite(getattr(part, key)):
             message = f"{name}.{key} is {getattr(part, key)}, expected a finite number"
             raise ValueError(message)
-    if not 0 < part.scale <= 1:
-        message = f"{name}.scale is {part.scale}, expected a number above 0 and at most 1"
-        raise ValueError(message)
+    _within(f"{name}.scale", part.scale, SMALLEST_SCALE, 1.0)
     _within(f"{name}.weight", part.weight, -_ROUNDING * abs(part.constant), math.inf)
     diagonal = part.A.diagonal()
     _within(f"{name}.A", diagonal.min(), -_ROUNDING * np.abs(diagonal).max(), math.inf)

@@ -8,7 +8,7 @@ import numpy as np
 
 from smalto.checks import Array
 
-_SMALLEST_SCALE = 1e-12
+SMALLEST_SCALE = 1e-12
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Stats:
             self.clear()
             return
         self.scale *= beta
-        if self.scale < _SMALLEST_SCALE:
+        if self.scale < SMALLEST_SCALE:
             self.A *= self.scale
             self.B *= self.scale
             self.code_sum *= self.scale
