@@ -74,6 +74,12 @@ def test_a_full_disk_does_not_matter(folder, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
+def forget_sources():
+    """Read the sources of kernels anew."""
+    compiled_files._source.cache_clear()
+    source_digest.cache_clear()
+
+
 def test_digests_follow_the_kernels_that_are_called(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled_files, "HERE", tmp_path)
     (tmp_path / "coding").mkdir()
@@ -84,7 +90,7 @@ def test_digests_follow_the_kernels_that_are_called(tmp_path, monkeypatch):
     bottom.write_text("x = 1\n")
 
     def digests():
-        source_digest.cache_clear()
+        forget_sources()
         names = ("coding.top", "coding.middle", "bottom")
         return [source_digest(f"smalto.kernels.{name}") for name in names]
 
@@ -99,7 +105,7 @@ def test_digests_follow_the_kernels_that_are_called(tmp_path, monkeypatch):
         True,
         True,
     ]
-    source_digest.cache_clear()
+    forget_sources()
 
 
 def test_line_endings_do_not_matter(tmp_path, monkeypatch):
@@ -110,9 +116,9 @@ def test_line_endings_do_not_matter(tmp_path, monkeypatch):
         (tmp_path / "top.py").write_bytes(top.encode())
         for bottom in (b"x = 1", b"x = 2"):
             (tmp_path / "bottom.py").write_bytes(bottom)
-            source_digest.cache_clear()
+            forget_sources()
             found.append(source_digest("smalto.kernels.top"))
-    source_digest.cache_clear()
+    forget_sources()
     assert found[:2] == found[2:]
     assert found[0] != found[1]
 
@@ -140,9 +146,9 @@ def test_how_files_are_kept_changes_no_kernel(tmp_path, monkeypatch):
     found = []
     for source in ("x = 1", "x = 2"):
         (tmp_path / "compiled_files.py").write_text(source)
-        source_digest.cache_clear()
+        forget_sources()
         found.append(source_digest("smalto.kernels.jit"))
-    source_digest.cache_clear()
+    forget_sources()
     assert found[0] == found[1]
 
 

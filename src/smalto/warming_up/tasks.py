@@ -114,6 +114,7 @@ def _run_groups(X: Array, D: Array) -> None:
     mask = np.random.default_rng(1).random(X.shape) < 0.2
     four = np.arange(len(D)).reshape(-1, 4).tolist()
     codes = _encode(X, D, GroupLasso(0.3, four))
+    GroupLasso(0.3, four).penalty(codes)
     _encode(X, D, GroupLasso(0.3, four, positive=True), start=codes)
     _encode(X[:2], D, GroupLasso(0.3, four), mask=mask[:2])
     _encode(X, D, TreeLasso(0.3, [-1, *((np.arange(1, len(D)) - 1) // 2).tolist()]))
