@@ -1,9 +1,9 @@
 """Startup time of smalto, and memory of a long pass.
 
 The first call of each kind in a new process: with no compiled kernels in the cache, with all that it
-needs there (``--no-empty``: in the usual cache, nothing is compiled for it), and, given ``--wheel``, with the compiled kernels that come with a wheel and an empty
-cache. Then whether the memory of a pass over a memory map grows with its length. Every figure is
-measured in new processes.
+needs there (``--no-empty``: in the usual cache, nothing is compiled for it), and, given ``--wheel``,
+with the compiled kernels that come with a wheel and an empty cache. Then whether the memory of a
+pass over a memory map grows with its length. Every figure is measured in new processes.
 
 Run it with ``python -m benchmarks.peers.startup``. A wheel with compiled kernels is made by
 ``SMALTO_PREBUILD=1 python -m build --wheel``.
@@ -112,6 +112,7 @@ def child(
 ) -> dict[str, Any]:
     """Run a task of this module in a new process, with this kernel cache or the usual one."""
     environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed has its bytecode
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = str(cache)
     if wheel is not None:
