@@ -7,7 +7,15 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy
 
-from smalto.checks import Array, Rows, as_rows, check_finite, check_integer, check_number, float_dtype
+from smalto.checks import (
+    Array,
+    Rows,
+    as_rows,
+    check_finite,
+    check_integer,
+    check_number,
+    float_dtype,
+)
 
 EVERY_CORE = -1  # SPAMS's numThreads
 
@@ -33,7 +41,9 @@ def atoms(name: str, D: Any, n_features: int) -> Rows:
     """Return the atoms, columns of D, as rows; raise ValueError unless they fit the signals."""
     rows = signals(name, D)
     if rows.shape[1] != n_features:
-        message = f"{name} has {rows.shape[1]} rows (features), expected {n_features} as in the data"
+        message = (
+            f"{name} has {rows.shape[1]} rows (features), expected {n_features} as in the data"
+        )
         raise ValueError(message)
     return rows
 

@@ -127,8 +127,9 @@ def _path(x: Rows, d: Rows, coder: Coder, codes: Any, L: int, length: int) -> Ar
     first = dense(x[[0]])[0]
     found = kinks(first, dense(d), of_signal(coder, 0))
     found = found[: 1 + int(np.flatnonzero(np.count_nonzero(found, axis=1) <= L).max(initial=0))]
+    found = found.astype(codes.dtype)
     last = codes[[0]].toarray()
-    if codes[[0]].nnz and (not len(found) or not np.array_equal(found[-1], last[0])):
+    if last.any() and not (len(found) and np.allclose(found[-1], last[0])):
         found = np.concatenate([found, last])
     path = np.zeros((d.shape[0], max(length, len(found))), codes.dtype, order="F")
     path[:, : len(found)] = found.T
@@ -149,7 +150,9 @@ def _from_gram(x: Rows, Q: Any, q: Any, lambda2: float, coder: Coder) -> tuple[A
     if not isinstance(coder, ErrorBound):
         return y, d, coder
     # What the atoms cannot reach of a signal is part of its error.
-    size = np.asarray(x.power(2).sum(axis=1)).ravel() if scipy.sparse.issparse(x) else (x * x).sum(1)
+    size = (
+        np.asarray(x.power(2).sum(axis=1)).ravel() if scipy.sparse.issparse(x) else (x * x).sum(1)
+    )
     left = np.maximum(size.astype(np.float64) - (y.astype(np.float64) ** 2).sum(axis=1), 0.0)
     bounds = np.maximum(float(np.max(coder.eps)) - left, 0.0)
     return y, d, ErrorBound(bounds, coder.positive)

@@ -55,7 +55,9 @@ def at_most(codes: Any, L: int, X: Rows, D: Array, coder: Coder, known: Any, wei
         size = np.ones(len(D)) if weights is None else 1.0 / weights[i]
         found = kinks(x, atoms * size[:, None], of_signal(coder, i))
         few = found[np.count_nonzero(found, axis=1) <= L]
-        changed[[i]] = scipy.sparse.csr_array(few[-1:] * size if len(few) else np.zeros((1, len(D))))
+        changed[[i]] = scipy.sparse.csr_array(
+            few[-1:] * size if len(few) else np.zeros((1, len(D)))
+        )
     limited = scipy.sparse.csr_array(changed).astype(codes.dtype)
     limited.eliminate_zeros()
     limited.sort_indices()
