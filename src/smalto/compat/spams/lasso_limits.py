@@ -8,26 +8,25 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array, Rows
-from smalto.coders import Coder, ErrorBound, L1Ball, Lasso, Path, lasso_path
+from smalto.coders import Coder, ErrorBound, L1Ball, Lasso, lasso_path
 
 
 def kinks(x: Array, D: Array, coder: Coder) -> Array:
-    """Return the codes (p, k) at the kinks of the path of a signal, up to its code."""
-    path = _path(x, D, coder)
-    codes = path.codes.toarray()
-    if isinstance(coder, L1Ball):
-        return codes[np.abs(codes).sum(axis=1) < coder.radius]
-    if isinstance(coder, ErrorBound):
-        errors = ((x.astype(np.float64) - codes @ D.astype(np.float64)) ** 2).sum(axis=1)
-        return codes[errors > coder.eps]
-    return codes[path.lams > getattr(coder, "lam", 0.0)]
-
-
-def _path(x: Array, D: Array, coder: Coder) -> Path:
+    """Return the codes (p, k) at the kinks of the path of a signal, before its own code."""
     if isinstance(coder, Lasso):
         lam = float(coder.lam or 0.0)
-        return lasso_path(x, D, ridge=coder.ridge, positive=coder.positive, lam_end=lam)
-    return lasso_path(x, D, positive=coder.positive)
+        path = lasso_path(x, D, ridge=coder.ridge, positive=coder.positive, lam_end=lam)
+        before = path.lams > lam
+    else:
+        path = lasso_path(x, D, positive=coder.positive)
+    codes: Array = path.codes.toarray()
+    if isinstance(coder, L1Ball):
+        before = np.abs(codes).sum(axis=1) < coder.radius
+    elif isinstance(coder, ErrorBound):
+        before = ((x.astype(np.float64) - codes @ D.astype(np.float64)) ** 2).sum(
+            axis=1
+        ) > coder.eps
+    return codes[before]
 
 
 def of_signal(coder: Coder, i: int) -> Coder:
@@ -53,7 +52,7 @@ def at_most(codes: Any, L: int, X: Rows, D: Array, coder: Coder, known: Any, wei
         if known is not None:
             x = np.where(known[i], x, 0.0)
         size = np.ones(len(D)) if weights is None else 1.0 / weights[i]
-        found = kinks(x, atoms * size[:, None], of_signal(coder, i))
+        found = kinks(x, atoms * size[:, None], of_signal(coder, int(i)))
         few = found[np.count_nonzero(found, axis=1) <= L]
         changed[[i]] = scipy.sparse.csr_array(
             few[-1:] * size if len(few) else np.zeros((1, len(D)))

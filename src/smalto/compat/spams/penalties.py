@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def penalty_coder(
 ) -> Coder:
     """Return the coder of a penalty; ``groups`` has a label for each variable."""
     lambda1, lambda2 = required("lambda1", lambda1), required("lambda2", lambda2)
-    makers = {
+    makers: dict[str, Callable[[], Coder]] = {
         "l0": lambda: L0(lambda1, positive=pos),
         "l1": lambda: Lasso(lambda1, positive=pos),
         "l2": lambda: _ridge(lambda1, pos),

@@ -249,7 +249,7 @@ def _operator(regul: Any, weights: Any, groups: tuple[Array, Array], options: An
             lambda rows: _shrink_l2(soft(rows, lambda2, pos), lambda1),
             lambda rows: _norm_l2(rows) + second * l1(rows),
         ),
-        "l1l2": lambda: (mixed, lambda rows: [_norm_l2(rows.T).sum()]),
+        "l1l2": lambda: (mixed, lambda rows: _norm_l2(rows.T).sum(keepdims=True)),
         "none": lambda: (part, lambda rows: np.zeros(len(rows))),
     }
     if regul not in makers:

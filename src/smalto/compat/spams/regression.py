@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, check_finite
-from smalto.coders import Coder, JointLasso, encode
+from smalto.coders import Coder, JointLasso, Lasso, encode
 from smalto.compat.spams.columns import (
     atoms,
     check_shape,
@@ -108,7 +108,8 @@ resetflow, verbose, clever, ista, subgrad, sqrt_step, linesearch_mode
         The solutions, as columns, in Fortran order.
     optim_info : array (4, n), or (4, 1) for "l1l2"
         If asked for: the objective, a lower bound on its minimum, the relative duality gap, and
-        the number of rounds. Bound and gap are NaN for "l0", which is not convex.
+        the number of rounds. Bound and gap are NaN where nothing is known of the minimum: for
+        "l0", for "none", and for "l2" with ``pos``.
     """
     _refuse_options(log=log, is_inner_weights=is_inner_weights, transpose=transpose)
     y, d, missing = _regression(Y, X, W0, loss)
@@ -266,6 +267,8 @@ def _solve(
         left[missing] = 0.0
     costs = 0.5 * (left * left).sum(axis=1) + info.coder.penalty(codes)
     gap, rounds = info.gap, info.iterations
+    if isinstance(coder, Lasso) and not coder.lam:  # there is no dual point to bound it with
+        gap = np.full_like(gap, np.nan)
     if isinstance(coder, JointLasso):
         costs, gap, rounds = costs.sum(keepdims=True), gap.sum(keepdims=True), rounds[:1]
     share = np.divide(gap, costs, out=np.zeros_like(costs), where=costs > 0)

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import scipy
 
-from smalto import NMF, learn
 from smalto.checks import Array, Rows, check_integer, check_number
 from smalto.coders import Coder
 from smalto.compat.spams.columns import atoms, check_shape, columns, n_threads, refuse, signals
 from smalto.compat.spams.modes import AtomSet
 from smalto.learners import SGD, Batch, Learner, Online, Replacement
-from smalto.learning import State
+from smalto.learning import State, learn
 
 _BATCH = 512  # samples of a step by default; SPAMS's own default depends on the number of cores
 _CONVERGED = 1e-5  # share of the cost by which ten more passes of `NMF` would lower it
@@ -81,30 +80,32 @@ def train(
     x = _samples(X, whiten)
     first, k = _first_atoms(D, K, x.shape[1])
     size = within.size
-    learner = schedule.learner(x.shape[0])
     settings: dict[str, Any] = {
+        "n_atoms": k,
+        "coder": coder if size == 1.0 else coder.rescaled(1.0, 1.0 / size),
+        "constraint": within.constraint,
+        "learner": schedule.learner(x.shape[0]),
         "replacement": Replacement() if schedule.clean else _NEVER,
         "n_threads": n_threads(numThreads),
     }
-    problem = coder.rescaled(1.0, 1.0 / size) if size != 1.0 else coder
-    init = None if first is None else first / size
-    start = {"init": init, "random_state": 0, **settings}
-    parts = (k, problem, within.constraint, learner)
+    start: dict[str, Any] = {"init": None if first is None else first / size, "random_state": 0}
     if model is None:
-        result = learn(x, *parts, **start, **schedule.limits(0))
+        result = learn(x, **settings, **start, **schedule.limits(0))
     else:
-        if init is None:
+        if first is None:
             message = "model needs D, the dictionary that was returned with it"
             raise ValueError(message)
-        state = learn(x, *parts, **start, max_steps=0).state
+        state = learn(x, **settings, **start, max_steps=0).state
         _recall(state, model, size)
-        result = learn(x, *parts, state=state, **settings, **schedule.limits(state.step))
+        result = learn(x, **settings, state=state, **schedule.limits(state.step))
     found = columns(size * result.D, result.D.dtype)
     return (found, _model(result.state, size)) if return_model else found
 
 
 def factorize(x: Rows, lambda1: float, K: int, batchsize: int, iter: int, numThreads: int) -> Array:
     """Return non-negative atoms as columns, found by `NMF` in as many passes as SPAMS makes."""
+    from smalto.estimators import NMF  # not above: scikit-learn takes long to import
+
     _, k = _first_atoms(None, K, x.shape[1])
     steps = check_integer("iter", iter, low=-(2**31))
     size = _BATCH if batchsize < 0 else check_integer("batchsize", batchsize)
