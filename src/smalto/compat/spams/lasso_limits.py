@@ -9,6 +9,7 @@ import scipy
 
 from smalto.checks import Array, Rows
 from smalto.coders import Coder, ErrorBound, L1Ball, Lasso, lasso_path
+from smalto.coders.codes import Codes
 
 
 def kinks(x: Array, D: Array, coder: Coder) -> Array:
@@ -40,27 +41,29 @@ def at_most(codes: Any, L: int, X: Rows, D: Array, coder: Coder, known: Any, wei
     """Return the codes, those with more than L nonzeros replaced by points of their paths.
 
     Such a code becomes the last point of its path, on the way to the solution, that has at most L
-    nonzeros. ``known`` (n, m) and ``weights`` (n, k) are those of the signals, or None.
+    nonzeros. ``known`` (n, m) and ``weights`` (n, k) are those of the signals, or None; unknown
+    entries of X are zero.
     """
     many = np.flatnonzero(np.diff(codes.indptr) > L)
     if not len(many):
         return codes
-    changed = codes.tolil()
+    indices, values = [], []
     for i in many:
         x = X[[i]].toarray()[0] if scipy.sparse.issparse(X) else X[i]
         atoms = D if known is None else D * known[i]
-        if known is not None:
-            x = np.where(known[i], x, 0.0)
         size = np.ones(len(D)) if weights is None else 1.0 / weights[i]
         found = kinks(x, atoms * size[:, None], of_signal(coder, int(i)))
-        few = found[np.count_nonzero(found, axis=1) <= L]
-        changed[[i]] = scipy.sparse.csr_array(
-            few[-1:] * size if len(few) else np.zeros((1, len(D)))
-        )
-    limited = scipy.sparse.csr_array(changed).astype(codes.dtype)
-    limited.eliminate_zeros()
-    limited.sort_indices()
-    return limited
+        code = found[np.flatnonzero(np.count_nonzero(found, axis=1) <= L)[-1]]
+        indices.append(np.flatnonzero(code))
+        values.append((code * size)[indices[-1]])
+    ends = np.cumsum([0] + [len(places) for places in indices])
+    limited = Codes(
+        ends.astype(np.int64),
+        np.concatenate(indices).astype(np.int32),
+        np.concatenate(values).astype(codes.dtype),
+    )
+    whole = Codes(codes.indptr.astype(np.int64), codes.indices.astype(np.int32), codes.data)
+    return whole.put(many, limited).as_csr(len(D))
 
 
 def factor(Q: Any, q: Any) -> tuple[Array, Array]:

@@ -42,6 +42,8 @@ def coder(mode: int, lambda1: float, lambda2: float, pos: bool) -> Coder:
     if mode == PENALTY:
         if lambda1 == 0.0 < lambda2 and not pos:
             return Ridge(lambda2)
+        if lambda1 == 0.0 and pos:  # as in SPAMS; it is faster than without any
+            lambda2 = max(lambda2, 1e-10)
         return Lasso(lambda1, ridge=lambda2, positive=pos)
     if mode == SPARSITY:
         return OMP(max_nonzeros=int(lambda1), positive=pos)
