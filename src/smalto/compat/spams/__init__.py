@@ -44,7 +44,7 @@ numThreads                              number of threads; results do not depend
 batchsize=-1                            512 (SPAMS: 256 · (threads + 1))
 iter                                    mini-batches; negative: seconds
 t0                                      ``Online(t0=)``
-modeParam, rho                          0: smalto's default; 1: ``Online(rho=)``, with the paper's
+modeParam, rho                          0: ``Online(rho=3)``; 1: ``Online(rho=)``, with the paper's
                                         sign; 2: NotImplementedError
 clean                                   ``Replacement()``, or no replacement
 whiten                                  subtracts the mean of each sample

@@ -98,7 +98,7 @@ def trainDL(
     stochastic_deprecated : bool, default False
         Use stochastic gradient descent.
     modeParam : {0, 1}, default 0
-        How the past is forgotten: 0 by smalto's default, 1 by ``rho``. 2 is not available.
+        How the past is forgotten: 1 by ``rho``, 0 as with ``rho=3``. 2 is not available.
     batch : bool, default False
         Use all samples in every step.
     log_deprecated : bool, default False

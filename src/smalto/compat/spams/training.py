@@ -17,6 +17,7 @@ from smalto.learners import SGD, Batch, Learner, Online, Replacement
 from smalto.learning import State, learn
 
 _BATCH = 512  # samples of a step by default; SPAMS's own default depends on the number of cores
+_RHO = 3.0  # where SPAMS has no parameter: lower costs than its own from some ten steps on
 _CONVERGED = 1e-5  # share of the cost by which ten more passes of `NMF` would lower it
 _NEVER = Replacement(every=2**62)  # steps between two searches for atoms to be replaced
 
@@ -47,7 +48,7 @@ class Schedule:
             return Batch(sweeps=5 if sweeps is None else sweeps)
         if self.stochastic:
             return SGD(a=self.rho, b=t0, batch_size=size)
-        rho = None
+        rho = None if self.in_memory else _RHO
         if mode == 1:
             rho = check_number("rho", self.rho, low=0)
             if self.in_memory and rho:
