@@ -91,7 +91,8 @@ def check_mode(mode, X, D, mine, theirs, lambda1, dtype, known=None, share=1.0, 
     else:
         bound = lambda1 * share
         kept = (2 * fits[1] <= bound * (1 + slack)) & np.isfinite(size["theirs"])
-        assert (2 * fits[0] <= bound * (1 + slack) + slack)[kept].all()
+        rounding = slack + ROUNDING[dtype] * whole
+        assert (2 * fits[0] <= bound * (1 + slack) + rounding)[kept].all()
         not_above(size["mine"][kept], size["theirs"][kept], dtype, 10.0 * size["theirs"][kept])
 
 
