@@ -7,6 +7,7 @@ from spams_problems import DTYPES, columns, dense, fit
 
 import smalto.compat.spams as ours
 from smalto.compat.spams.modes import L2ERROR2, PENALTY2, SPARSITY
+from smalto.compat.spams.training import Schedule
 from smalto.datasets import sample_photo
 from smalto.image import PatchSource
 
@@ -35,6 +36,7 @@ SETTINGS = {
     "sparse atoms": {"iter": 40, "modeD": 1, "gamma1": 0.3},
     "sparse atoms, other set": {"iter": 40, "modeD": 3, "gamma1": 0.3},
     "means removed": {"iter": 40, "whiten": True},
+    "gradient descent": {"iter": 60, "stochastic_deprecated": True, "rho": 20.0, "t0": 200.0},
 }
 
 
@@ -118,6 +120,21 @@ def test_a_model_goes_on_as_in_spams(spams, modeD):
     moved = ours.trainDL(halves[1], D=mine, model=heavy, iter=1, **options)[0]
     assert np.abs(moved - mine).max() < 1e-3
     assert np.abs(ours.trainDL(halves[1], D=mine, iter=1, **options)[0] - mine).max() > 1e-2
+
+
+def test_a_heavy_first_dictionary_hardly_moves():
+    X = patches(n=1500)
+    options = {"D": columns(X[:, :20], float), "lambda1": 0.15, "iter": 3, "batchsize": 100}
+    light, heavy = (ours.trainDL(X, t0=t0, **options) for t0 in (1e-5, 1e6))
+    assert np.abs(heavy - options["D"]).max() < 1e-4
+    assert np.abs(light - options["D"]).max() > 1e-1
+
+
+def test_negative_iterations_are_seconds():
+    plan = {"batchsize": -1, "t0": 0.0, "rho": 1.0, "modeParam": 0, "iter_updateD": None}
+    plan |= {"batch": False, "stochastic": False, "clean": True}
+    assert Schedule(iter=-3, **plan).limits(7) == {"max_seconds": 3}
+    assert Schedule(iter=3, **plan).limits(7) == {"max_steps": 10}
 
 
 def test_the_number_of_threads_does_not_matter():
