@@ -137,6 +137,16 @@ def test_limited_lasso_and_path_as_in_spams(spams, dtype, mode):
         np.testing.assert_allclose(path[:, :first], their_path[:, :first], atol=1e-4)
 
 
+def test_limited_ridge_regression():
+    rng = np.random.default_rng(1)
+    X, D = unit(rng, 20, 3), unit(rng, 20, 10)
+    alpha, path = ours.lasso(X, D, lambda1=0.0, lambda2=0.1, L=3, return_reg_path=True)
+    assert np.diff(alpha.indptr).tolist() == [3, 3, 3]
+    np.testing.assert_allclose(path[:, path.any(axis=0)][:, -1], dense(alpha)[:, 0], atol=1e-12)
+    whole = dense(ours.lasso(X, D, lambda1=0.0, lambda2=0.1))
+    np.testing.assert_allclose(whole, np.linalg.solve(D.T @ D + 0.1 * np.eye(10), D.T @ X))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("mode", LEVELS)
 def test_masked_and_weighted_lasso_as_in_spams(spams, dtype, mode):

@@ -8,12 +8,14 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array, Rows
-from smalto.coders import Coder, ErrorBound, L1Ball, Lasso, lasso_path
+from smalto.coders import Coder, ErrorBound, L1Ball, Lasso, Ridge, lasso_path
 from smalto.coders.codes import Codes
 
 
 def kinks(x: Array, D: Array, coder: Coder) -> Array:
     """Return the codes (p, k) at the kinks of the path of a signal, before its own code."""
+    if isinstance(coder, Ridge):  # lambda1=0
+        coder = Lasso(0.0, ridge=coder.lam)
     if isinstance(coder, Lasso):
         lam = float(coder.lam or 0.0)
         path = lasso_path(x, D, ridge=coder.ridge, positive=coder.positive, lam_end=lam)
