@@ -1,0 +1,1 @@
+"""Drop-in modules with the names, parameters and conventions of other libraries."""
