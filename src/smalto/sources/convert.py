@@ -38,6 +38,10 @@ def as_source(X: Any, *, nan: bool = False, buffer_rows: int | None = None) -> S
     -------
     Source or Stream
 
+    See Also
+    --------
+    smalto.learn : Takes everything that this function takes.
+
     Examples
     --------
     >>> import numpy as np

@@ -13,7 +13,12 @@ from smalto.sources.base import Source
 
 @dataclass(frozen=True)
 class ArraySource(Source):
-    """Rows of an array or a CSR array; only the rows that are read are copied."""
+    """Rows of an array or a CSR array; only the rows that are read are copied.
+
+    See Also
+    --------
+    as_source : Makes it from an array.
+    """
 
     X: Rows
     n_rows: int
