@@ -18,10 +18,10 @@ from smalto.kernels.coding.fit import elastic_net_of_rows
 
 @dataclass(frozen=True)
 class Ridge(Coder):
-    """A squared penalty: ``min_α ½‖x − αD‖² + lam/2 ‖α‖²``: dense codes ``α = x Dᵀ (D Dᵀ + lam I)⁻¹``.
+    """A squared penalty: ``min_α ½‖x − αD‖² + lam/2 ‖α‖²``, with dense codes.
 
-    One Cholesky factorization per dictionary, in float64. Codes are CSR arrays in which all
-    entries are stored, except those of zero atoms.
+    They are ``α = x Dᵀ (D Dᵀ + lam I)⁻¹``, by one Cholesky factorization per dictionary, in
+    float64. Codes are CSR arrays in which all entries are stored, except those of zero atoms.
 
     Parameters
     ----------
