@@ -84,10 +84,11 @@ html_theme = "pydata_sphinx_theme"
 html_title = "smalto"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_logo = None
+html_logo = html_favicon = "_static/logo.svg"
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_theme_options = {
-    "logo": {"text": "smalto"},
+    "logo": {"text": "smalto", "alt_text": "smalto, to the first page"},
     "navbar_end": ["theme-switcher"],
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
@@ -104,7 +105,10 @@ copybutton_prompt_is_regexp = True
 
 
 def setup(app):
-    """Copy thumbnails after the gallery has been written."""
-    from gallery_pictures import copy_thumbnails
+    """Add what is in the files beside this one."""
+    from gallery_pictures import NameThumbnails, copy_thumbnails
+    from linked_names import LinkNames
 
+    app.add_post_transform(LinkNames)
+    app.add_post_transform(NameThumbnails)
     app.connect("builder-inited", copy_thumbnails, priority=900)

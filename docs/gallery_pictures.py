@@ -1,9 +1,12 @@
 """How the gallery gets the picture of an example: each script saves it where its argument says."""
 
+import re
 import shutil
 import tempfile
 from pathlib import Path
 
+from docutils import nodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_gallery.scrapers import figure_rst
 
 PICTURE = Path(tempfile.mkdtemp()) / "picture.png"
@@ -32,3 +35,16 @@ def copy_thumbnails(app):
     folder = Path(app.srcdir) / "gallery/images/thumb"
     for path in sorted((Path(app.srcdir) / "thumbnails").glob("*.png")):
         shutil.copyfile(path, folder / f"sphx_glr_{path.stem}_thumb.png")
+
+
+class NameThumbnails(SphinxPostTransform):
+    """Give thumbnails an alternative text."""
+
+    default_priority = 5  # before pictures are given new names
+
+    def run(self):
+        """Make it from the name of the example."""
+        for image in self.document.findall(nodes.image):
+            found = re.search(r"sphx_glr_(\w+)_thumb", image["uri"])
+            if found and not image.get("alt"):
+                image["alt"] = "Example: " + found[1].replace("_", " ")
