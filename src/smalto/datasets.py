@@ -52,6 +52,10 @@ class ImageSet:
         The name of each picture.
     source : str
         ``"voc2006"`` for PASCAL VOC'06, ``"packaged"`` for pictures from installed packages.
+
+    See Also
+    --------
+    natural_images : Returns one.
     """
 
     images: tuple[Array, ...]
@@ -80,6 +84,10 @@ class PaperSetting:
         The paper's penalty, 1.2/sqrt(m).
     source : str
         Origin of the pictures, as in `ImageSet`.
+
+    See Also
+    --------
+    paper_setting : Returns one.
     """
 
     name: str

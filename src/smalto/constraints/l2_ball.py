@@ -16,6 +16,11 @@ from smalto.kernels.projecting import l2_ball
 class L2Ball(Constraint):
     """The set ``{d : ‖d‖₂ ≤ 1}``, with d ≥ 0 if ``positive`` (Section 2 of the paper).
 
+    Parameters
+    ----------
+    positive : bool, default False
+        Whether atoms must be non-negative.
+
     See Also
     --------
     ElasticNetBall : Sparse atoms.
