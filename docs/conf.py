@@ -42,6 +42,7 @@ autosummary_imported_members = True
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
+toc_object_entries_show_parents = "hide"
 autosummary_context = {
     # Classes whose methods users call or write; those of others are the methods of their base.
     "with_methods": [
