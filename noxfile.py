@@ -4,7 +4,7 @@
 # dependencies = ["nox>=2025.2"]
 # ///
 
-"""Tasks: ``nox`` (lint and tests), ``nox -s coverage``, ``nox -s sdist``."""
+"""Tasks: ``nox`` (lint and tests), ``nox -s docs``, ``nox -s coverage``, ``nox -s sdist``."""
 
 from __future__ import annotations
 
@@ -51,6 +51,18 @@ def tests(session: nox.Session) -> None:
     """The tests, on every Python that is there."""
     session.install(".[test]")
     session.run("pytest", *session.posargs)
+
+
+@nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """The documentation with its gallery, and every page of it in a browser."""
+    session.install(".[docs,test]")
+    folder = str(Path(session.create_tmp()) / "html")
+    session.run("sphinx-build", "-W", "docs", folder, env={"SMALTO_GALLERY": "run"})
+    session.run(
+        "pytest", "-q", "-n", "0", "tests/project/test_site.py", "tests/project/test_docstrings.py",
+        env={"SMALTO_SITE": folder},
+    )  # fmt: skip
 
 
 @nox.session(default=False)

@@ -1,4 +1,8 @@
-"""Parts of faces, found by non-negative matrix factorization.
+"""
+Parts of faces
+==============
+
+Parts of faces, found by non-negative matrix factorization.
 
 With non-negative codes and atoms, parts of a face add up and never cancel, so that atoms become
 local (Lee and Seung 1999; Section 6.2 of Mairal, Bach, Ponce and Sapiro, JMLR 2010). With a penalty

@@ -1,4 +1,8 @@
-"""Sparse CCA: genes whose expression follows gains and losses along a chromosome.
+"""
+Genes and copy numbers
+======================
+
+Sparse CCA finds genes whose expression follows gains and losses along a chromosome.
 
 The data are, for samples of tissue, the expressions of many genes (X) and the copy numbers of the
 DNA at spots along a chromosome (Y). A gain or loss affects a whole stretch of the chromosome, so

@@ -1,4 +1,6 @@
-"""Sparse principal components of handwritten digits.
+"""
+Sparse components of digits
+===========================
 
 Principal components of small pictures of digits cover the whole picture. Sparse ones have only a
 quarter of the pixels each, which shows the strokes that vary together, but they explain less of the

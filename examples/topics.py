@@ -1,4 +1,8 @@
-"""Topics in a term matrix, found by non-negative matrix factorization.
+"""
+Topics of texts
+===============
+
+Non-negative matrix factorization of a term matrix finds topics.
 
 The documents are the docstrings of SciPy. Their weighted word counts are a sparse matrix with three
 percent nonzeros, which is never made dense. Each topic is a non-negative combination of

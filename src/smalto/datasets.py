@@ -52,6 +52,10 @@ class ImageSet:
         The name of each picture.
     source : str
         ``"voc2006"`` for PASCAL VOC'06, ``"packaged"`` for pictures from installed packages.
+
+    See Also
+    --------
+    natural_images : Returns one.
     """
 
     images: tuple[Array, ...]
@@ -80,6 +84,10 @@ class PaperSetting:
         The paper's penalty, 1.2/sqrt(m).
     source : str
         Origin of the pictures, as in `ImageSet`.
+
+    See Also
+    --------
+    paper_setting : Returns one.
     """
 
     name: str
@@ -110,6 +118,10 @@ def sample_photo(name: Literal["flower", "china"] = "flower") -> Array:
     -------
     ndarray of shape (427, 640, 3), uint8
         The RGB picture, writable.
+
+    See Also
+    --------
+    natural_images : Several pictures.
     """
     if name not in _PHOTOS:
         message = f'name must be "flower" or "china", got {name!r}'
@@ -164,6 +176,10 @@ def random_patches(
     -------
     ndarray of shape (n, height * width) or (n, height * width * 3)
         One patch per row: its pixels row by row, the channels of a pixel side by side.
+
+    See Also
+    --------
+    smalto.image.PatchSource : All patches, cut out on demand.
     """
     size = check_patch_size(patch_size)
     n = check_integer("n", n)
@@ -211,6 +227,10 @@ def voc2006(folder: str | os.PathLike[str] | None = None) -> ImageSet:
     -------
     ImageSet
         Sorted by name.
+
+    See Also
+    --------
+    natural_images : Works without these data, too.
     """
     if folder is None:
         folder = os.environ.get(DATA_VARIABLE)
@@ -237,6 +257,10 @@ def natural_images() -> ImageSet:
         `voc2006` if the environment variable ``SMALTO_DATA`` is set. Otherwise
         (``source="packaged"``) scikit-learn's two photographs and, if scikit-image is installed,
         its four color photographs.
+
+    See Also
+    --------
+    random_patches : Draws patches from them.
     """
     if os.environ.get(DATA_VARIABLE):
         return voc2006()
@@ -287,6 +311,10 @@ def paper_setting(
     Returns
     -------
     PaperSetting
+
+    See Also
+    --------
+    smalto.datasets.PaperSetting : What it returns.
     """
     if name not in _SETTINGS:
         message = f'name must be "A", "B" or "C", got {name!r}'

@@ -1,7 +1,9 @@
-"""The code in the documents runs, and the glossary names what exists."""
+"""The code in the documents runs, and what they name exists."""
 
+import importlib
 import inspect
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,15 @@ import smalto
 from smalto import coders, constraints, datasets, distributed, image, learners, learning
 
 ROOT = Path(__file__).parents[2]
+
+
+MODULES = [
+    "coders", "constraints", "datasets", "distributed", "estimators", "image", "learners",
+    "learning", "plot", "projections", "sources",
+]  # fmt: skip
+
+sys.path.insert(0, str(ROOT / "docs"))
+import draw_pictures
 
 
 def blocks(name):
@@ -23,6 +34,31 @@ def test_examples_run(name, tmp_path, monkeypatch):
     assert found
     for block in found:
         exec(compile(block, name, "exec"), {})
+
+
+@pytest.mark.parametrize(
+    "page", draw_pictures.pages(), ids=lambda page: page.relative_to(ROOT / "docs").as_posix()
+)
+def test_pages_run_and_draw_their_pictures(page, tmp_path):
+    shown = draw_pictures.PICTURE.findall(page.read_text(encoding="utf-8"))
+    assert draw_pictures.run(page, tmp_path) == [name for _, name in shown]
+    for text, name in shown:
+        assert text
+        assert (page.parent / name).is_file(), "run python docs/draw_pictures.py"
+
+
+def test_every_public_name_is_in_the_reference():
+    listed = set()
+    for page in (ROOT / "docs/api").glob("*.md"):
+        for module, names in re.findall(
+            r"currentmodule:: (\S+)\n.*?:nosignatures:\n\n(.*?)```",
+            page.read_text(encoding="utf-8"),
+            re.DOTALL,
+        ):
+            listed |= {id(getattr(importlib.import_module(module), name)) for name in names.split()}
+    for module in [smalto, *(importlib.import_module(f"smalto.{name}") for name in MODULES)]:
+        missing = [name for name in module.__all__ if id(getattr(module, name)) not in listed]
+        assert not missing, module.__name__
 
 
 def public_parameters():

@@ -30,7 +30,12 @@ from smalto.threads import resolve_threads, single_threaded_blas
 
 
 class Info(NamedTuple):
-    """Information about a call of `encode`, for each signal."""
+    """Information about a call of `encode`, for each signal.
+
+    See Also
+    --------
+    smalto.encode : Returns it if ``return_info=True``.
+    """
 
     gap: Array
     """Bound on how far the objective is above the minimum, see `duality_gap`; infinite where a
@@ -143,6 +148,13 @@ def encode(
     -------
     csr_array (n, k)
         One code per row, indices sorted.
+
+    See Also
+    --------
+    smalto.learn : Learn the dictionary.
+    smalto.lasso_path : The codes for every value of λ.
+    smalto.duality_gap : How far given codes are from the optimum.
+    smalto.distributed.encode : The same for Dask arrays.
 
     Examples
     --------

@@ -76,6 +76,10 @@ class Coder(ABC):
 
     A subclass defines how the problem is solved (`solver`) and what ψ is (`penalty`). The defaults
     of everything else suit a problem without parameters that depend on data.
+
+    See Also
+    --------
+    smalto.learning.register : Let files contain a coder of your own.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset({"mask"})

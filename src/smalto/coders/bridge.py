@@ -20,14 +20,14 @@ from smalto.coders.parameters import check_finite_number, scaled_number
 
 @dataclass(frozen=True)
 class Bridge(Coder):
-    """``min_α ½‖x − αD‖² + lam Σ ((|α_j| + delta)^p − delta^p)`` with 0 < p < 1, locally.
+    """Powers below one: ``min_α ½‖x − αD‖² + lam Σ ((|α_j| + delta)^p − delta^p)``, locally.
 
-    Codes are sparser than those of the lasso at the same fit, and large coefficients shrink less.
-    The problem is not convex, and this is a local method. It starts from the lasso solution for
-    the same ``lam`` and then solves a sequence of lassos exactly, in which the weight of
-    coefficient j is ``p (|α_j| + delta)^(p−1)`` at the previous code. The tangent of the penalty
-    is an upper bound of it, so the objective never increases. The limit is a stationary point,
-    not always the global minimum; if the zero code costs less, the code is zero.
+    Here 0 < p < 1. Codes are sparser than those of the lasso at the same fit, and large
+    coefficients shrink less. The problem is not convex, and this is a local method. It starts from
+    the lasso solution for the same ``lam`` and then solves a sequence of lassos exactly, in which
+    the weight of coefficient j is ``p (|α_j| + delta)^(p−1)`` at the previous code. The tangent of
+    the penalty is an upper bound of it, so the objective never increases. The limit is a
+    stationary point, not always the global minimum; if the zero code costs less, the code is zero.
 
     Parameters
     ----------
@@ -43,6 +43,11 @@ class Bridge(Coder):
         Require α ≥ 0.
     max_iter : int, default 50
         Maximum number of reweighted lassos; fewer are solved if the code no longer changes.
+
+    See Also
+    --------
+    Lasso : The convex problem, p = 1.
+    L0 : The limit for p → 0.
 
     Examples
     --------

@@ -63,6 +63,10 @@ def duality_gap(
     array (n,)
         One gap per row, never negative.
 
+    See Also
+    --------
+    smalto.encode : Returns gaps with its codes if ``return_info=True``.
+
     Examples
     --------
     >>> import numpy as np

@@ -23,7 +23,7 @@ from smalto.kernels.coding.lars import (
 
 @dataclass(frozen=True)
 class ErrorBound(Coder):
-    """``min_α ‖α‖₁  s.t. ‖x − αD‖² ≤ eps`` (ℓ″ of Section 5.5).
+    """Bounded error: ``min_α ‖α‖₁ subject to ‖x − αD‖² ≤ eps`` (ℓ″ of Section 5.5).
 
     Solved exactly, up to rounding, by an active-set method on the Gram matrix. The code of a
     signal with ``‖x‖² ≤ eps`` is zero. If no code has an error as small as ``eps``, the code is
@@ -37,6 +37,12 @@ class ErrorBound(Coder):
         one each.
     positive : bool, default False
         Require α ≥ 0.
+
+    See Also
+    --------
+    Lasso : A penalty instead of a bound.
+    L1Ball : A bound on the norm of the code.
+    OMP : Greedy codes up to an error.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from smalto.coders.grouped import (
 
 @dataclass(frozen=True)
 class GroupLasso(GroupedCoder):
-    """``min_α ½‖x − αD‖² + lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` for disjoint groups g.
+    """Disjoint groups of atoms: ``min_α ½‖x − αD‖² + lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²``.
 
     The atoms of a group are used together or not at all; with ``l1`` above zero, some atoms of an
     active group may be unused (the sparse group lasso). Each signal is solved until its duality
@@ -43,6 +43,11 @@ class GroupLasso(GroupedCoder):
         Weight of the squared norm of the code.
     positive : bool, default False
         Require α ≥ 0.
+
+    See Also
+    --------
+    TreeLasso : Nested groups of atoms.
+    JointLasso : Groups of signals instead of atoms.
 
     Examples
     --------

@@ -26,7 +26,7 @@ _GAP = {4: 1e-6, 8: 1e-10}  # relative, by the size of a number
 
 @dataclass(frozen=True)
 class JointLasso(Coder):
-    """``min_A ½‖X − AD‖² + lam Σ_j ‖A_j‖₂``, where A_j are the coefficients of atom j.
+    """Signals that share atoms: ``min_A ½‖X − AD‖² + lam Σ_j ‖A_j‖₂``, A_j those of atom j.
 
     The rows of X are the signals of a group (``groups`` of ``encode`` and ``learn``), A has one row
     of coefficients per signal, and A_j is column j of A. This ℓ1/ℓ2 norm makes the signals of a
@@ -43,6 +43,11 @@ class JointLasso(Coder):
     by_size : bool, default False
         Multiply lam by the square root of the number of signals in the group. Correlations with
         noise grow at this rate, so groups of different sizes become equally sparse.
+
+    See Also
+    --------
+    JointOMP : A number of atoms or an error, greedily.
+    GroupLasso : Groups of atoms instead of signals.
 
     Examples
     --------

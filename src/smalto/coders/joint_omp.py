@@ -26,13 +26,13 @@ from smalto.kernels.coding.joint_tables import SignalGroups
 
 @dataclass(frozen=True)
 class JointOMP(Coder):
-    """``min_A ½‖X − AD‖²  s.t. at most `max_nonzeros` atoms in use``, or until an error, greedily.
+    """Greedy pursuit for signals that share at most ``max_nonzeros`` atoms, or until an error.
 
     The rows of X are the signals of a group (``groups`` of ``encode`` and ``learn``) and share one
-    set of atoms; each has its own coefficients. Simultaneous orthogonal matching pursuit: atoms are
-    added one at a time, and all coefficients are refitted. A heuristic for an NP-hard problem, exact
-    for orthogonal atoms. The cost of a code is its fit. For groups of one signal the problem is that
-    of `OMP`.
+    set of atoms; each has its own coefficients. Simultaneous orthogonal matching pursuit for
+    ``min_A ½‖X − AD‖²`` with a bound on the number of atoms in use: atoms are added one at a time,
+    and all coefficients are refitted. A heuristic for an NP-hard problem, exact for orthogonal
+    atoms. The cost of a code is its fit. For groups of one signal the problem is that of `OMP`.
 
     Parameters
     ----------
@@ -46,6 +46,11 @@ class JointOMP(Coder):
         Add the atom that gives the smallest error of the group when all coefficients are refitted.
         If False, add the atom whose normalized correlations with the residuals have the largest
         ℓ2 norm over the group, as in textbooks.
+
+    See Also
+    --------
+    OMP : The same for single signals.
+    JointLasso : The convex problem.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from smalto.coders.parameters import check_finite_number, scaled_number
 
 @dataclass(frozen=True)
 class L0(Coder):
-    """``min_α ½‖x − αD‖² + lam ‖α‖₀``, greedily.
+    """A penalty on the number of nonzeros: ``min_α ½‖x − αD‖² + lam ‖α‖₀``, greedily.
 
     Atoms are added one at a time, always the one that reduces the error most when all coefficients
     are refitted, until no further atom reduces the cost. A heuristic for an NP-hard problem, exact
@@ -31,6 +31,11 @@ class L0(Coder):
         Cost of a nonzero.
     positive : bool, default False
         Require α ≥ 0.
+
+    See Also
+    --------
+    OMP : A number of nonzeros or an error, instead of a penalty.
+    Lasso : The convex problem.
 
     Examples
     --------

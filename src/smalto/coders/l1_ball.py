@@ -21,7 +21,7 @@ from smalto.kernels.coding.lars import (
 
 @dataclass(frozen=True)
 class L1Ball(Coder):
-    """``min_α ½‖x − αD‖²  s.t. ‖α‖₁ ≤ radius`` (ℓ′ of Section 5.5).
+    """Bounded ℓ1 norm: ``min_α ½‖x − αD‖² subject to ‖α‖₁ ≤ radius`` (ℓ′ of Section 5.5).
 
     Solved exactly, up to rounding, by an active-set method on the Gram matrix. The penalty ψ is
     zero, so that the cost of a code is its fit.
@@ -32,6 +32,11 @@ class L1Ball(Coder):
         Bound on the ℓ1 norm of a code; one for all signals, or (with ``encode``) one each.
     positive : bool, default False
         Require α ≥ 0.
+
+    See Also
+    --------
+    Lasso : A penalty instead of a bound.
+    ErrorBound : A bound on the error.
 
     Examples
     --------

@@ -40,11 +40,12 @@ _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 @dataclass(frozen=True)
 class Lasso(Coder):
-    """``min_α ½‖x − αD‖² + lam Σ w_j|α_j| + ridge/2 ‖α‖²`` (Eq. 2; w = 1 by default).
+    """The lasso: ``min_α ½‖x − αD‖² + lam Σ w_j|α_j| + ridge/2 ‖α‖²`` (Equation 2).
 
-    Solved exactly, up to rounding, by an active-set method on the Gram matrix. If lam is small and
-    atoms are so similar that rounding spoils this, the code is computed again by a slow method that
-    does not depend on it; a warning counts the codes that are still not proven optimal.
+    All weights w are 1 by default. Solved exactly, up to rounding, by an active-set method on the
+    Gram matrix. If lam is small and atoms are so similar that rounding spoils this, the code is
+    computed again by a slow method that does not depend on it; a warning counts the codes that are
+    still not proven optimal.
 
     Parameters
     ----------
@@ -63,6 +64,13 @@ class Lasso(Coder):
     penalty_weights : array (k,), optional
         Weights w_j > 0 of the coefficients in the penalty; infinity excludes an atom, and 1e-6
         leaves it practically unpenalized. (``encode`` also takes weights for each signal.)
+
+    See Also
+    --------
+    ErrorBound : A bound on the error instead of a penalty.
+    L1Ball : A bound on the norm of the code.
+    GroupLasso : Groups of atoms.
+    smalto.lasso_path : The codes for every value of λ.
     """
 
     lam: float | None = None

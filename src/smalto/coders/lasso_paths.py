@@ -46,6 +46,11 @@ class Path:
         The values of lam at the kinks, decreasing; above the first, the code is zero.
     codes : csr_array (p, k)
         The code at each kink.
+
+    See Also
+    --------
+    smalto.lasso_path : Computes it.
+    smalto.plot.path_curve : Plots it.
     """
 
     lams: Array
@@ -97,6 +102,11 @@ def lasso_path(
     -------
     Path
         The kinks of the path and the codes there.
+
+    See Also
+    --------
+    smalto.coders.Lasso : The codes for one value of λ.
+    smalto.plot.path_curve : A plot of the path.
 
     Examples
     --------

@@ -26,11 +26,11 @@ from smalto.coders.parameters import (
 
 @dataclass(frozen=True)
 class OMP(Coder):
-    """``min_α ½‖x − αD‖²  s.t. ‖α‖₀ ≤ max_nonzeros``, or until ``‖x − αD‖² ≤ eps``, greedily.
+    """Greedy pursuit: ``‖α‖₀ ≤ max_nonzeros``, or until ``‖x − αD‖² ≤ eps``.
 
-    Orthogonal matching pursuit: atoms are added one at a time, and all coefficients are refitted.
-    A heuristic for an NP-hard problem (Section 5.1 of the paper), exact for orthogonal atoms. The
-    cost of a code is its fit.
+    Orthogonal matching pursuit for ``min_α ½‖x − αD‖² subject to ‖α‖₀ ≤ max_nonzeros``: atoms are
+    added one at a time, and all coefficients are refitted. A heuristic for an NP-hard problem
+    (Section 5.1 of the paper), exact for orthogonal atoms. The cost of a code is its fit.
 
     Parameters
     ----------
@@ -46,6 +46,12 @@ class OMP(Coder):
         Add the atom that gives the smallest error when all coefficients are refitted
         (order-recursive matching pursuit). If False, add the atom most correlated with the
         residual, as in textbooks; the errors are larger, the time is not shorter.
+
+    See Also
+    --------
+    L0 : A penalty instead of a bound.
+    JointOMP : Signals that share their atoms.
+    ErrorBound : The convex problem with a bound on the error.
 
     Examples
     --------

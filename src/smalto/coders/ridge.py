@@ -18,15 +18,19 @@ from smalto.kernels.coding.fit import elastic_net_of_rows
 
 @dataclass(frozen=True)
 class Ridge(Coder):
-    """``min_α ½‖x − αD‖² + lam/2 ‖α‖²``: dense codes ``α = x Dᵀ (D Dᵀ + lam I)⁻¹``.
+    """A squared penalty: ``min_α ½‖x − αD‖² + lam/2 ‖α‖²``, with dense codes.
 
-    One Cholesky factorization per dictionary, in float64. Codes are CSR arrays in which all
-    entries are stored, except those of zero atoms.
+    They are ``α = x Dᵀ (D Dᵀ + lam I)⁻¹``, by one Cholesky factorization per dictionary, in
+    float64. Codes are CSR arrays in which all entries are stored, except those of zero atoms.
 
     Parameters
     ----------
     lam : float
         Weight of the squared norm of the code, above zero.
+
+    See Also
+    --------
+    Lasso : Sparse codes; with ``ridge=`` the elastic net.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from smalto.coders.grouped import (
 
 @dataclass(frozen=True)
 class TreeLasso(GroupedCoder):
-    """``min_α ½‖x − αD‖² + lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²`` for nested groups g.
+    """Nested groups of atoms: ``min_α ½‖x − αD‖² + lam Σ_g w_g‖α_g‖₂ + l1‖α‖₁ + ridge/2 ‖α‖²``.
 
     With ``parents`` there is one group per atom: the atom and all its descendants. An atom is then
     used only if its parent is (hierarchical sparse coding: Jenatton, Mairal, Obozinski, Bach; JMLR
@@ -47,6 +47,10 @@ class TreeLasso(GroupedCoder):
         Weight of the squared norm of the code.
     positive : bool, default False
         Require α ≥ 0.
+
+    See Also
+    --------
+    GroupLasso : Disjoint groups of atoms.
 
     Examples
     --------

@@ -19,6 +19,10 @@ class Constraint(ABC):
 
     A subclass must implement `project` and `gauge`; plain Python will do. To be saved in files
     it must be a frozen dataclass, see `smalto.learning.register`.
+
+    See Also
+    --------
+    smalto.learning.register : Let files contain a constraint of your own.
     """
 
     positive: bool | None = None

@@ -38,6 +38,11 @@ class ElasticNetBall(Constraint):
     density : float, optional
         The share of nonzero entries wanted in the dictionary, instead of ``gamma``, which is
         then adjusted during learning.
+
+    See Also
+    --------
+    FusedLassoBall : Sparse atoms that are piecewise constant.
+    smalto.projections.project_elastic_net_ball : The projection, as a function.
     """
 
     gamma: float | None = None

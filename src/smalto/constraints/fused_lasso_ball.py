@@ -40,6 +40,11 @@ class FusedLassoBall(Constraint):
     density : float, optional
         The share of nonzero entries wanted in the dictionary, instead of ``gamma1``, which is
         then adjusted during learning.
+
+    See Also
+    --------
+    ElasticNetBall : Sparse atoms without an order of the features.
+    smalto.projections.project_fused_lasso_ball : The projection, as a function.
     """
 
     gamma1: float | None = None

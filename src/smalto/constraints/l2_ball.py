@@ -14,7 +14,18 @@ from smalto.kernels.projecting import l2_ball
 
 @dataclass(frozen=True)
 class L2Ball(Constraint):
-    """The set ``{d : ‖d‖₂ ≤ 1}``, with d ≥ 0 if ``positive`` (Section 2 of the paper)."""
+    """The set ``{d : ‖d‖₂ ≤ 1}``, with d ≥ 0 if ``positive`` (Section 2 of the paper).
+
+    Parameters
+    ----------
+    positive : bool, default False
+        Whether atoms must be non-negative.
+
+    See Also
+    --------
+    ElasticNetBall : Sparse atoms.
+    smalto.projections.project_l2_ball : The projection, as a function.
+    """
 
     positive: bool = False
 

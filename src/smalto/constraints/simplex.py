@@ -14,7 +14,13 @@ from smalto.kernels.projecting import elastic_net_ball
 
 @dataclass(frozen=True)
 class Simplex(Constraint):
-    """The set ``{d : d ≥ 0, Σ d = 1}``: atoms are distributions (topics, mixtures)."""
+    """The set ``{d : d ≥ 0, Σ d = 1}``: atoms are distributions (topics, mixtures).
+
+    See Also
+    --------
+    L2Ball : With ``positive=True``, non-negative atoms of norm at most 1.
+    smalto.projections.project_simplex : The projection, as a function.
+    """
 
     def project(self, atom: Array) -> None:
         """Replace ``atom`` by the nearest point of the set, in place; zeros are exact."""

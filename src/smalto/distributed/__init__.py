@@ -71,6 +71,10 @@ def learn(
     Result
         As from `smalto.learn`.
 
+    See Also
+    --------
+    smalto.learn : The same on one machine.
+
     Examples
     --------
     >>> import dask.array as da
@@ -111,6 +115,10 @@ def encode(X: Any, D: Array, coder: Coder, *, sparse_output: bool = False) -> An
     -------
     Dask array (n, k)
         Sparse codes, one per row, not yet computed.
+
+    See Also
+    --------
+    smalto.encode : The same for arrays.
 
     Examples
     --------

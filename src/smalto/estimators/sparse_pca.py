@@ -100,6 +100,11 @@ random_state, sparse_output
     coder_, state_, history_, n_iter_, stopped_, n_features_in_, feature_names_in_
         As in `DictionaryLearning`; the atoms of ``state_`` are not reordered.
 
+    See Also
+    --------
+    smalto.DictionaryLearning : The same with any coder and constraint.
+    smalto.constraints.ElasticNetBall : The set that makes components sparse.
+
     Notes
     -----
     `fit` first reads X once for its mean. `partial_fit` centers a batch by the mean of all samples

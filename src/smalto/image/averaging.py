@@ -27,6 +27,10 @@ class PatchAverage:
     patch_size : int or (int, int)
         Height and width of a patch.
 
+    See Also
+    --------
+    reconstruct : The same for all patches at once.
+
     Examples
     --------
     >>> import numpy as np
@@ -161,6 +165,11 @@ def reconstruct(
     -------
     array
         float32 if the patches are, else float64.
+
+    See Also
+    --------
+    PatchAverage : Patches that arrive in parts, or with weights.
+    PatchSource : From a picture to its patches.
 
     Examples
     --------

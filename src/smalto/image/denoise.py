@@ -100,6 +100,12 @@ def denoise(
     array
         The denoised picture, with the shape and dtype of ``image``; integers are rounded.
 
+    See Also
+    --------
+    estimate_noise : The default of ``sigma``.
+    denoise_video : For frames that arrive one by one.
+    inpaint : For missing pixels.
+
     References
     ----------
     Elad, Aharon: Image denoising via sparse and redundant representations over learned

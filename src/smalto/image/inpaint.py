@@ -95,6 +95,11 @@ def inpaint(
     array
         The whole picture, with the shape and dtype of ``image``; integers are rounded.
 
+    See Also
+    --------
+    denoise : For noise.
+    text_mask : A mask to try it with.
+
     References
     ----------
     Mairal, Elad, Sapiro: Sparse representation for color image restoration. IEEE Transactions

@@ -25,6 +25,10 @@ def luminance(image: ArrayLike) -> Array:
     ndarray of shape (height, width)
         In [0, 1]; float32 if ``image`` is, else float64. A gray picture is only scaled.
 
+    See Also
+    --------
+    read_picture : Pictures from files.
+
     Examples
     --------
     >>> import numpy as np

@@ -38,6 +38,10 @@ def estimate_noise(image: Any, *, channel_axis: int | None = None) -> float:
     float
         σ, the root mean square over the channels.
 
+    See Also
+    --------
+    denoise : Removes the noise.
+
     References
     ----------
     Chen, Zhu, Heng: An efficient statistical method for image noise level estimation. ICCV 2015.

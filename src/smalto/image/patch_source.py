@@ -71,6 +71,11 @@ class PatchSource(Source):
     patch_shape : tuple of int
         (height, width) or (height, width, 3), the shape of an atom learned from the patches.
 
+    See Also
+    --------
+    reconstruct : From patches back to the picture.
+    smalto.datasets.random_patches : Some patches as an array.
+
     Examples
     --------
     >>> from smalto import learn

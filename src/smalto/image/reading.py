@@ -30,6 +30,10 @@ def read_picture(path: str | os.PathLike[str]) -> Array:
     -------
     ndarray
         The pixels, writable.
+
+    See Also
+    --------
+    luminance : From color to gray.
     """
     from PIL import Image, UnidentifiedImageError
 

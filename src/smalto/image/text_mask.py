@@ -30,6 +30,10 @@ def text_mask(shape: tuple[int, int], *, size: int = 18, words: str = WORDS) -> 
     -------
     array of bool (height, width)
 
+    See Also
+    --------
+    inpaint : Fills in what a mask covers.
+
     Examples
     --------
     >>> from smalto.image import text_mask

@@ -66,6 +66,10 @@ class FrameLearner:
     n_frames : int
         Number of frames so far.
 
+    See Also
+    --------
+    denoise_video : Removes noise with such a dictionary.
+
     Examples
     --------
     >>> import numpy as np
@@ -225,6 +229,11 @@ def denoise_video(
     ------
     array
         The denoised frames, in order, with their shape and dtype.
+
+    See Also
+    --------
+    denoise : For single pictures.
+    FrameLearner : The dictionary alone.
 
     References
     ----------

@@ -56,6 +56,10 @@ class Result:
         Why the run ended: "epochs", "steps" or "seconds" for the limit that was reached,
         "callback", "interrupt" (Ctrl-C), or "source" for a stream that ended and cannot be read
         again.
+
+    See Also
+    --------
+    smalto.learn : Where it comes from.
     """
 
     D: Array
@@ -172,6 +176,13 @@ def learn(
         the run ``stopped``. Ctrl-C ends the run with a result, after the current step at the
         latest; a second Ctrl-C raises KeyboardInterrupt. If the source raises an exception, its
         attribute ``state`` is the state after the last complete step.
+
+    See Also
+    --------
+    smalto.encode : Codes over a dictionary.
+    smalto.DictionaryLearning : The same as a scikit-learn estimator.
+    smalto.distributed.learn : The same on a Dask cluster.
+    smalto.learning.OneByOne : Samples that arrive one at a time.
 
     Examples
     --------

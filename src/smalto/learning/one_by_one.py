@@ -46,6 +46,11 @@ class OneByOne:
     state : State or None
         Everything learned so far; None before the first step. Its history has the last step only.
 
+    See Also
+    --------
+    smalto.DictionaryLearning : Its ``partial_fit`` takes batches.
+    smalto.sources.Stream : Batches from an iterable.
+
     Examples
     --------
     >>> import numpy as np

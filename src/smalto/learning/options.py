@@ -22,6 +22,10 @@ class Replacement:
         statistics of the second are then added to those of the first, and the second is replaced.
     every : int, default 8
         Number of steps between two searches for such atoms.
+
+    See Also
+    --------
+    smalto.plot.atom_use : How often each atom is used.
     """
 
     idle: float = 10.0
@@ -44,6 +48,10 @@ class Continuation:
         Share of λ to begin with.
     steps : int, default 50
         Number of steps after which λ has its full value.
+
+    See Also
+    --------
+    Online : The method that it is used with.
     """
 
     start: float = 0.1

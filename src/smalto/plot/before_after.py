@@ -45,6 +45,11 @@ def before_after(
     -------
     matplotlib.figure.Figure
 
+    See Also
+    --------
+    smalto.image.denoise : Removes noise.
+    smalto.image.inpaint : Fills in missing pixels.
+
     Examples
     --------
     >>> import numpy as np

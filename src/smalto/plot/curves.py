@@ -57,6 +57,10 @@ def cost_curve(
     Returns
     -------
     matplotlib.axes.Axes
+
+    See Also
+    --------
+    smalto.learning.Record : What there is to plot.
     """
     if x not in ("seconds", "samples", "step"):
         message = f'x must be "seconds", "samples" or "step", got {x!r}'
@@ -111,6 +115,10 @@ def path_curve(path: Path, *, n_labels: int = 8, ax: Axes | None = None) -> Axes
     -------
     matplotlib.axes.Axes
 
+    See Also
+    --------
+    smalto.lasso_path : Computes the path.
+
     Examples
     --------
     >>> import numpy as np
@@ -154,6 +162,10 @@ def atom_use(codes: ArrayLike, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
+
+    See Also
+    --------
+    smalto.learners.Replacement : When unused atoms are replaced.
 
     Examples
     --------

@@ -51,6 +51,10 @@ def mosaic(
     -------
     ndarray of shape (height, width, 3), float32
         An RGB picture in [0, 1].
+
+    See Also
+    --------
+    dictionary_mosaic : Plots it.
     """
     atoms = _check_atoms(D, order)
     zoom, gap = check_integer("zoom", zoom), check_integer("gap", gap, low=0)
@@ -100,6 +104,10 @@ def dictionary_mosaic(
     Returns
     -------
     matplotlib.axes.Axes
+
+    See Also
+    --------
+    mosaic : The picture as an array.
     """
     atoms = _check_atoms(D, order)
     shape = _check_shape(patch_shape, atoms.shape[1])

@@ -20,7 +20,7 @@ def project_elastic_net_ball(
     positive: bool = False,
     n_threads: int | None = None,
 ) -> Array:
-    """Solve ``argmin_u ½‖u − v‖²  s.t.  ‖u‖₂² + gamma ‖u‖₁ ≤ bound`` (Section 5.2, App. B.1).
+    """Solve ``argmin_u ½‖u − v‖² subject to ‖u‖₂² + gamma ‖u‖₁ ≤ bound`` (Section 5.2).
 
     The cost is linear in m: a long vector is read about twice and written once.
 
@@ -60,7 +60,7 @@ def project_elastic_net_ball(
 
 
 def elastic_net_main_form(gamma: float, tau: float) -> tuple[float, float]:
-    """Convert ``{u : ‖u‖₁ + gamma/2 ‖u‖₂² ≤ tau}`` (App. B.1) to the form of Section 5.2.
+    """Convert ``{u : ‖u‖₁ + gamma/2 ‖u‖₂² ≤ tau}`` (Appendix B.1) to the form of Section 5.2.
 
     Parameters
     ----------
@@ -76,6 +76,10 @@ def elastic_net_main_form(gamma: float, tau: float) -> tuple[float, float]:
         Weight of the ℓ1 norm in ``‖u‖₂² + gamma ‖u‖₁ ≤ bound``: 2 / gamma.
     bound : float
         Its right-hand side: 2 tau / gamma.
+
+    See Also
+    --------
+    project_elastic_net_ball : The projection in the form of Section 5.2.
 
     Examples
     --------

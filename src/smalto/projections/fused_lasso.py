@@ -27,7 +27,7 @@ def project_fused_lasso_ball(
     method: Method = "auto",
     n_threads: int | None = None,
 ) -> Array:
-    """Solve ``argmin_u ½‖u − v‖²  s.t.  ‖u‖₂² + gamma1 ‖u‖₁ + gamma2 FL(u) ≤ bound``.
+    """Solve ``argmin_u ½‖u − v‖² subject to ‖u‖₂² + gamma1 ‖u‖₁ + gamma2 FL(u) ≤ bound``.
 
     ``FL(u) = Σ |u[i] − u[i−1]|`` (Section 5.2, Appendix B.2).
 
@@ -55,6 +55,11 @@ def project_fused_lasso_ball(
     -------
     ndarray
         The projection, with the shape of v and exact zeros.
+
+    See Also
+    --------
+    smalto.constraints.FusedLassoBall : The set as a constraint on atoms.
+    fused_lasso_signal : The penalized problem.
 
     Notes
     -----

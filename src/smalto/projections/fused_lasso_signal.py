@@ -48,6 +48,11 @@ def fused_lasso_signal(
     -------
     ndarray
         The solution, with the shape of b, piecewise constant and with exact zeros.
+
+    See Also
+    --------
+    fused_lasso_path : The solutions for every gamma2.
+    project_fused_lasso_ball : The projection onto a ball.
     """
     gamma1, gamma2 = nonnegative("gamma1", gamma1), nonnegative("gamma2", gamma2)
     weights = gamma1, gamma2, nonnegative("gamma3", gamma3), bool(positive)
@@ -77,6 +82,10 @@ class FusedLassoPath:
         The signal.
     vanishes : ndarray of shape (m - 1,)
         The smallest gamma2 for which ``u[i + 1] = u[i]``; 0 where b has no jump.
+
+    See Also
+    --------
+    fused_lasso_path : Computes it.
     """
 
     b: Array
@@ -137,6 +146,10 @@ def fused_lasso_path(
     -------
     FusedLassoPath
         All kinks; its method ``at`` gives the solution for any gamma2.
+
+    See Also
+    --------
+    fused_lasso_signal : The solution for one gamma2.
     """
     if method not in ("auto", "merge", "homotopy"):
         message = f"method must be 'auto', 'merge' or 'homotopy', got {method!r}"

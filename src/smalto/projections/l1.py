@@ -12,7 +12,7 @@ from smalto.projections.by_rows import nonnegative, threshold_rows
 def project_l1_ball(
     v: Any, radius: float = 1.0, *, positive: bool = False, n_threads: int | None = None
 ) -> Array:
-    """Solve ``argmin_u ½‖u − v‖²  s.t.  ‖u‖₁ ≤ radius`` (Appendix B.1 with γ = 0).
+    """Solve ``argmin_u ½‖u − v‖² subject to ‖u‖₁ ≤ radius`` (Appendix B.1 with γ = 0).
 
     Parameters
     ----------
@@ -29,6 +29,11 @@ def project_l1_ball(
     -------
     ndarray
         The projection, with the shape of v and exact zeros.
+
+    See Also
+    --------
+    project_simplex : With non-negative entries of a fixed sum.
+    smalto.coders.L1Ball : Codes in this ball.
     """
     kind = POSITIVE if positive else ABSOLUTE
     return threshold_rows(v, 1.0, 0.0, nonnegative("radius", radius), kind, n_threads)

@@ -12,7 +12,7 @@ from smalto.projections.by_rows import nonnegative, solve_rows
 def project_l2_ball(
     v: Any, radius: float = 1.0, *, positive: bool = False, n_threads: int | None = None
 ) -> Array:
-    """Solve ``argmin_u ½‖u − v‖²  s.t.  ‖u‖₂ ≤ radius`` (Section 5.2).
+    """Solve ``argmin_u ½‖u − v‖² subject to ‖u‖₂ ≤ radius`` (Section 5.2).
 
     Parameters
     ----------
@@ -29,6 +29,10 @@ def project_l2_ball(
     -------
     ndarray
         The projection, with the shape of v.
+
+    See Also
+    --------
+    smalto.constraints.L2Ball : The set as a constraint on atoms.
     """
     radius = nonnegative("radius", radius)
 

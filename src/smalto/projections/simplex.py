@@ -10,7 +10,7 @@ from smalto.projections.by_rows import nonnegative, threshold_rows
 
 
 def project_simplex(v: Any, radius: float = 1.0, *, n_threads: int | None = None) -> Array:
-    """Solve ``argmin_u ½‖u − v‖²  s.t.  u ≥ 0, Σu = radius`` (as Appendix B.1, γ = 0).
+    """Solve ``argmin_u ½‖u − v‖² subject to u ≥ 0, Σu = radius`` (as Appendix B.1, γ = 0).
 
     Parameters
     ----------
@@ -25,5 +25,9 @@ def project_simplex(v: Any, radius: float = 1.0, *, n_threads: int | None = None
     -------
     ndarray
         The projection, with the shape of v and exact zeros.
+
+    See Also
+    --------
+    smalto.constraints.Simplex : The set as a constraint on atoms.
     """
     return threshold_rows(v, 1.0, 0.0, nonnegative("radius", radius), RAW, n_threads)

@@ -17,6 +17,11 @@ class Source(ABC):
 
     A subclass sets the attributes ``n_rows``, ``n_features`` and ``dtype`` (the dtype to compute
     in, float32 or float64) and implements `rows`.
+
+    See Also
+    --------
+    ChunkedSource : For rows that lie in chunks.
+    Stream : For data that can only be iterated over.
     """
 
     n_rows: int

@@ -44,6 +44,11 @@ class ChunkedSource(Source):
         Files that must not change while they are read.
     remember : bool, default True
         Keep a checksum of each chunk, and raise RuntimeError if it differs in a later epoch.
+
+    See Also
+    --------
+    Source : Rows in any order.
+    ChunkOrder : The order in which chunks are read.
     """
 
     reads_ahead = True

@@ -38,6 +38,10 @@ def as_source(X: Any, *, nan: bool = False, buffer_rows: int | None = None) -> S
     -------
     Source or Stream
 
+    See Also
+    --------
+    smalto.learn : Takes everything that this function takes.
+
     Examples
     --------
     >>> import numpy as np
@@ -71,7 +75,24 @@ def _converted(X: Any, nan: bool, buffer_rows: int | None) -> Source | Stream:
 
 
 def as_set(X: Any, *, nan: bool = False) -> Source:
-    """Return a source of rows that can be read by number; raise TypeError for a stream."""
+    """Return a source of rows that can be read by number; raise TypeError for a stream.
+
+    Parameters
+    ----------
+    X : array, CSR array, memory map, path, zarr, HDF5, Dask or Arrow data
+        The data.
+    nan : bool, default False
+        Allow NaN and infinity: the caller checks the rows.
+
+    Returns
+    -------
+    Source
+        The rows of X.
+
+    See Also
+    --------
+    as_source : Takes streams as well.
+    """
     source = as_source(X, nan=nan)
     if isinstance(source, Stream):
         message = "a stream has no random access: an array or a file is needed here"
@@ -80,12 +101,42 @@ def as_set(X: Any, *, nan: bool = False) -> Source:
 
 
 def is_dask(X: Any) -> bool:
-    """Return whether X is a Dask collection, without importing Dask."""
+    """Return whether X is a Dask collection, without importing Dask.
+
+    Parameters
+    ----------
+    X : object
+        Any data.
+
+    Returns
+    -------
+    bool
+        True for Dask arrays, bags and data frames.
+
+    See Also
+    --------
+    lies_elsewhere : Asks about all kinds of data that are read as needed.
+    """
     return callable(getattr(X, "__dask_graph__", None))
 
 
 def lies_elsewhere(X: Any) -> bool:
-    """Return whether X is read as needed: a path, source, stream or lazy array, not a table."""
+    """Return whether X is read as needed: a path, source, stream or lazy array, not a table.
+
+    Parameters
+    ----------
+    X : object
+        Any data.
+
+    Returns
+    -------
+    bool
+        False for what is in memory.
+
+    See Also
+    --------
+    as_source : Makes a source of either.
+    """
     if isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X):
         return not isinstance(X, np.memmap) and _yields_batches(X)
     return isinstance(X, str | Path | Source | Stream | Sliceable) or _yields_batches(X)

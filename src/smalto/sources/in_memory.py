@@ -13,7 +13,19 @@ from smalto.sources.base import Source
 
 @dataclass(frozen=True)
 class ArraySource(Source):
-    """Rows of an array or a CSR array; only the rows that are read are copied."""
+    """Rows of an array or a CSR array; only the rows that are read are copied.
+
+    Attributes
+    ----------
+    X : array or CSR array (n, m)
+        The rows.
+    n_rows, n_features, dtype
+        Their number, their length, and the dtype to compute in.
+
+    See Also
+    --------
+    as_source : Makes it from an array.
+    """
 
     X: Rows
     n_rows: int

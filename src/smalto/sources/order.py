@@ -17,7 +17,13 @@ SKETCHES = 1 << 41  # samples and features that the first stages of alternating 
 
 
 class RowOrder(Protocol):
-    """An order of the rows of a source, a new one for each epoch."""
+    """An order of the rows of a source, a new one for each epoch.
+
+    See Also
+    --------
+    Order : All rows in random order.
+    ChunkOrder : Chunks in random order.
+    """
 
     def take(self, epoch: int, begin: int, end: int) -> Array:
         """Return the row numbers at places ``begin`` to ``end`` of this epoch's order."""
@@ -28,6 +34,17 @@ class Order:
     """A pseudo-random order of the numbers below n, a new one for each epoch.
 
     It is a keyed permutation, not a shuffled list: memory is constant, however large n is.
+
+    Parameters
+    ----------
+    n : int
+        How many numbers there are.
+    seed : int
+        The order is derived from it.
+
+    See Also
+    --------
+    ChunkOrder : For rows that lie in chunks.
     """
 
     n: int
@@ -57,6 +74,10 @@ class ChunkOrder:
         Number of chunks in a buffer.
     seed : int
         The order is derived from it.
+
+    See Also
+    --------
+    Order : For rows that can be read in any order.
     """
 
     def __init__(self, starts: Array, per_buffer: int, seed: int) -> None:

@@ -25,6 +25,10 @@ class ReadAhead(Generic[Item]):
     depth : int, default 2
         Maximum number of items read ahead.
 
+    See Also
+    --------
+    Stream : Reads batches ahead with it.
+
     Examples
     --------
     >>> from smalto.sources import ReadAhead

@@ -35,6 +35,11 @@ class Stream:
         Number of batches that a background thread reads ahead. The default is 2, and 0 for an
         iterator: batches read ahead are lost if the run ends before the iterator does.
 
+    See Also
+    --------
+    as_source : Makes it from an iterable.
+    smalto.learning.OneByOne : Samples that arrive one at a time.
+
     Examples
     --------
     >>> import numpy as np

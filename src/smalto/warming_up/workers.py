@@ -66,6 +66,10 @@ def warmup(n_processes: int | None = None, *, progress: bool | None = None) -> W
     -------
     Warmup
         The time it took, and where the kernels are.
+
+    See Also
+    --------
+    smalto.encode : Compiles what it needs at its first call.
     """
     from tqdm import tqdm
 

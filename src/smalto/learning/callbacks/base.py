@@ -18,6 +18,12 @@ class Callback(ABC):
     """Abstract base class of callbacks that see the last state or release resources.
 
     A callback that needs neither can be a plain function ``callback(state, record)``.
+
+    See Also
+    --------
+    Checkpoint : Saves the state.
+    EarlyStopping : Ends a run.
+    Progress : Shows a bar.
     """
 
     @abstractmethod

@@ -37,6 +37,10 @@ class Checkpoint(Callback):
         What to do if a file cannot be written, for example because the disk is full: end the
         run, or warn, continue and try again next time. The last file stays intact either way.
 
+    See Also
+    --------
+    smalto.State : ``State.load`` reads the file.
+
     Examples
     --------
     >>> import numpy as np, pathlib, tempfile

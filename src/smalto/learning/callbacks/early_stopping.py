@@ -26,6 +26,10 @@ class EarlyStopping(Callback):
         Number of successive evaluations without improvement after which the run stops.
     tol : float, default 1e-4
         Relative decrease from the lowest cost so far that counts as an improvement.
+
+    See Also
+    --------
+    smalto.learn : Its ``validation`` gives held-out samples.
     """
 
     patience: int = 3

@@ -18,6 +18,10 @@ class Progress(Callback):
         Number of samples in the whole run. If it is given, the bar shows the time left.
     unit : str, default "samples"
         The word for samples in the bar.
+
+    See Also
+    --------
+    Callback : For callbacks of your own.
     """
 
     def __init__(self, total: int | None = None, unit: str = "samples") -> None:

@@ -50,6 +50,21 @@ def register(kind: Kind) -> Kind:
     It must be a frozen dataclass. A file stores its name and its settings, not its code, so the
     program that loads the file must register the class as well. Can be used as a decorator.
 
+    Parameters
+    ----------
+    kind : class
+        A frozen dataclass that subclasses `Coder`, `Constraint` or `Learner`.
+
+    Returns
+    -------
+    class
+        The same class.
+
+    See Also
+    --------
+    smalto.Model : Files of models.
+    smalto.State : Files of runs.
+
     Examples
     --------
     >>> from dataclasses import dataclass

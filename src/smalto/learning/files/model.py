@@ -39,6 +39,11 @@ class Model:
         Anything else to store with the model, such as the size of patches: strings, numbers,
         lists and dicts.
 
+    See Also
+    --------
+    smalto.State : All that a run needs to continue; a model has only its result.
+    smalto.learning.register : Let files contain a coder or constraint of your own.
+
     Examples
     --------
     >>> import numpy as np, pathlib, tempfile

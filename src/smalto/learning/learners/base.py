@@ -17,6 +17,10 @@ class Learner(ABC):
     """Abstract base class of learners: they keep statistics of the past and update the dictionary.
 
     A learner is a frozen dataclass of settings. Everything that changes is in the `State`.
+
+    See Also
+    --------
+    smalto.learning.register : Let files contain a learner of your own.
     """
 
     whole_data: ClassVar[bool] = False

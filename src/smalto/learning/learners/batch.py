@@ -22,6 +22,10 @@ class Batch(Learner):
     ----------
     sweeps : int, default 5
         Number of passes over the atoms in each dictionary update.
+
+    See Also
+    --------
+    Online : Many small steps per epoch.
     """
 
     sweeps: int = 5

@@ -51,6 +51,13 @@ class Online(Learner):
         Share of the features that a step looks at, for data with very many features. Each step
         chooses others. Coding and the dictionary update are faster in proportion; codes are
         computed from the chosen features only, and the surrogate is not recorded.
+
+    See Also
+    --------
+    Batch : All samples in every step, for small data.
+    SGD : Stochastic gradient descent.
+    Replacement : When atoms are replaced.
+    Continuation : A penalty that rises in the first steps.
     """
 
     batch_size: int | None = None

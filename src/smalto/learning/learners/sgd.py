@@ -27,6 +27,10 @@ class SGD(Learner):
         Parameters of the learning rate, which is a/(batch_size·t + b) at step t.
     batch_size : int, default 512
         Number of samples drawn at each step (the paper's η).
+
+    See Also
+    --------
+    Online : The method of the paper, which needs no rate.
     """
 
     a: float = 200_000.0

@@ -40,6 +40,10 @@ class Record:
         The λ of the coder; None if it has none.
     short : int
         Number of samples whose error exceeds the bound of the coder.
+
+    See Also
+    --------
+    smalto.plot.cost_curve : Plots a history of records.
     """
 
     step: int

@@ -54,6 +54,11 @@ class State:
     history : list of Record
         One record per step since the beginning of the run, also after it was resumed. With a
         validation set, a record of the state before the first step comes first.
+
+    See Also
+    --------
+    smalto.learning.Checkpoint : Saves the state during a run.
+    smalto.Model : The dictionary and its problem, without the state.
     """
 
     D: Array

@@ -18,7 +18,20 @@ class Stats:
     ``A = Σ w αᵀα``, ``B = Σ w αᵀx``, ``constant = Σ w (½‖x‖² + ψ(α))`` and ``weight = Σ w``. With
     ``code_sum = Σ w α`` and ``sample_sum = Σ w x`` the origin can be moved afterwards. All are in
     float64 and stored divided by ``scale``, so that forgetting takes one multiplication, not a
-    pass over A and B.
+    pass over A and B (Section 3 of the paper).
+
+    Attributes
+    ----------
+    A, B : arrays (k, k) and (k, m)
+        ``Σ w αᵀα`` and ``Σ w αᵀx``, divided by ``scale``.
+    constant, weight, scale : float
+        ``Σ w (½‖x‖² + ψ(α))`` and ``Σ w``, divided by ``scale``.
+    code_sum, sample_sum : arrays (k,) and (m,)
+        ``Σ w α`` and ``Σ w x``, divided by ``scale``.
+
+    See Also
+    --------
+    smalto.State : Contains them.
     """
 
     A: Array
