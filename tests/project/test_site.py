@@ -63,7 +63,9 @@ ON_A_SCREEN = """({
         .map(i => i.src),
 })"""
 ON_A_PHONE = """({
-    width: document.documentElement.scrollWidth,
+    width: Math.max(document.documentElement.scrollWidth,
+        ...[...document.querySelectorAll("main, .bd-content, .bd-article-container, article")]
+            .map(node => node.scrollWidth)),
     letters: Math.min(99, ...[...document.querySelectorAll("article p, article li")]
         .map(node => parseFloat(getComputedStyle(node).fontSize))),
 })"""
