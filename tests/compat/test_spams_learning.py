@@ -153,9 +153,9 @@ def test_atoms_are_replaced_unless_clean_is_off():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("iter", [20, 200])
+@pytest.mark.parametrize("iter", [10, 60])
 def test_nonnegative_factorizations_against_spams(spams, dtype, iter):
-    X = patches(dtype, n=3000, center=False)
+    X = patches(dtype, n=2000, center=False)
     options = {"K": 20, "iter": iter, "batchsize": 256, "return_lasso": True}
     for name, lambda1 in (("nmf", {}), ("nnsc", {"lambda1": 0.05})):
         mine, theirs = (getattr(each, name)(X, **options, **lambda1) for each in (ours, spams))

@@ -31,12 +31,9 @@ PROGRAMS = {
                "ompMask", "somp"],
     "dictLearn": ["trainDL", "trainDL_Memory", "nmf"],
 }  # fmt: skip
-LONG = {"lassoWeighted", "trainDL", "nmf"}
-# Programs that use something of SPAMS that is not there, and what it is.
+LONG = {"lassoWeighted", "trainDL", "trainDL_Memory", "nmf"}
+# Programs that use something of SPAMS that is not there, and what it is (and nine of linear algebra).
 OTHERS = {
-    "linalg": {"sort": "sort", "calcAAt": "calcAAt", "calcXAt": "calcXAt", "calcXY": "calcXY",
-               "calcXYt": "calcXYt", "calcXtY": "calcXtY", "bayer": "bayer",
-               "conjGrad": "conjGrad", "invSym": "invSym"},
     "prox": {"fistaFlat": "trace-norm-vec", "fistaGraph": "fistaGraph", "fistaTree": "tree-linf",
              "proximalFlat": "l1linf", "proximalGraph": "proximalGraph",
              "proximalTree": "tree-l0"},
@@ -76,7 +73,7 @@ def run(folder, tmp_path, group, name, size):
 )
 def test_programs_of_spams_run(folder, tmp_path, group, name, size):
     if name in LONG and size == "32":
-        pytest.skip("half a minute; it runs in float64")
+        pytest.skip("it takes long, and runs in float64")
     assert run(folder, tmp_path, group, name, size) == (0, "")
 
 

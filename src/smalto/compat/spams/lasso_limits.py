@@ -10,6 +10,7 @@ import scipy
 from smalto.checks import Array, Rows
 from smalto.coders import Coder, ErrorBound, L1Ball, Lasso, Ridge, lasso_path
 from smalto.coders.codes import Codes
+from smalto.threads import single_threaded_blas
 
 
 def kinks(x: Array, D: Array, coder: Coder) -> Array:
@@ -50,14 +51,15 @@ def at_most(codes: Any, L: int, X: Rows, D: Array, coder: Coder, known: Any, wei
     if not len(many):
         return codes
     indices, values = [], []
-    for i in many:
-        x = X[[i]].toarray()[0] if scipy.sparse.issparse(X) else X[i]
-        atoms = D if known is None else D * known[i]
-        size = np.ones(len(D)) if weights is None else 1.0 / weights[i]
-        found = kinks(x, atoms * size[:, None], of_signal(coder, int(i)))
-        code = found[np.flatnonzero(np.count_nonzero(found, axis=1) <= L)[-1]]
-        indices.append(np.flatnonzero(code))
-        values.append((code * size)[indices[-1]])
+    with single_threaded_blas():  # the products are small
+        for i in many:
+            x = X[[i]].toarray()[0] if scipy.sparse.issparse(X) else X[i]
+            atoms = D if known is None else D * known[i]
+            size = np.ones(len(D)) if weights is None else 1.0 / weights[i]
+            found = kinks(x, atoms * size[:, None], of_signal(coder, int(i)))
+            code = found[np.flatnonzero(np.count_nonzero(found, axis=1) <= L)[-1]]
+            indices.append(np.flatnonzero(code))
+            values.append((code * size)[indices[-1]])
     ends = np.cumsum([0] + [len(places) for places in indices])
     limited = Codes(
         ends.astype(np.int64),
