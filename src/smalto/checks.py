@@ -249,16 +249,23 @@ _SCALES = {4: 2.0**62, 8: 2.0**500}
 
 
 def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
-    """Raise ValueError if finite values are too large or too small to be coded in this dtype."""
+    """Raise ValueError if values are too large or too small to be coded in this dtype.
+
+    NaN and infinity are not looked at: other checks are for them.
+    """
     data = values.data if scipy.sparse.issparse(values) else values
     if not data.size or data.dtype.kind in "iub":
         return
-    top = max(data.max(), -data.min())
+    top = max(np.fmax.reduce(data, axis=None), -np.fmin.reduce(data, axis=None))
     limit = _SCALES[dtype.itemsize]
     size = float(top)  # infinite if it is beyond float64
-    if 1.0 / limit <= size <= limit or top == 0:
+    if 1.0 / limit <= size <= limit or top == 0 or not np.isfinite(top):
         return
-    kind, way = ("overflow", "down") if size > limit else ("underflow", "up")
+    kind, way = ("more", "down") if size > limit else ("less", "up")
+    bound = limit if size > limit else 1.0 / limit
     hint = ", or use float64" if dtype == np.float32 and 1e-150 < size < 1e150 else ""
-    message = f"the values of {name} reach {top:.3g}, whose square {kind}s {dtype}: scale them {way}{hint}"
+    message = (
+        f"the values of {name} reach {top:.3g}, {kind} than the {bound:.0e} that {dtype} can work "
+        f"with: scale them {way}{hint}"
+    )
     raise ValueError(message)

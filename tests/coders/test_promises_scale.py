@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from smalto import encode, lasso_path, learn
+from smalto import NMF, DictionaryLearning, SparseCCA, SparsePCA, encode, lasso_path, learn
 from smalto.coders import (
     L0,
     OMP,
@@ -162,10 +162,12 @@ def test_gaps_are_those_of_the_rescaled_problem(name):
 def test_what_is_beyond_the_range_is_refused(coder, dtype, small, large):
     X, D = problem(np.float64)
     X, D, tiny, huge = (a.astype(dtype) for a in (X, D, X * small, X * large))
-    with pytest.raises(ValueError, match=r"values of X reach .* underflows float.*: scale them up"):
+    with pytest.raises(
+        ValueError, match=r"values of X reach .*, less than .* float.*: scale them up"
+    ):
         encode(tiny, D, coder)
     with pytest.raises(
-        ValueError, match=r"values of X reach .* overflows float.*: scale them down"
+        ValueError, match=r"values of X reach .*, more than .* float.*: scale them down"
     ):
         encode(huge, D, coder)
 
@@ -173,13 +175,13 @@ def test_what_is_beyond_the_range_is_refused(coder, dtype, small, large):
 def test_casts_that_overflow_or_underflow_are_refused():
     X, D = problem(np.float32)
     D = D.astype(np.float64)
-    with pytest.raises(ValueError, match=r"values of D reach .*e\+300, .* overflows float32"):
+    with pytest.raises(ValueError, match=r"values of D reach .*e\+300, more than .* float32"):
         encode(X, D * 1e300, OMP(3))
-    with pytest.raises(ValueError, match=r"values of D reach .*, whose square underflows float32"):
+    with pytest.raises(ValueError, match=r"values of D reach .*, less than the .* that float32"):
         encode(X, D * 1e-60, OMP(3))
     if np.finfo(np.longdouble).max > 1e308:
         huge = X.astype(np.longdouble) * np.longdouble("1e4000")
-        with pytest.raises(ValueError, match=r"values of X reach .*, whose square overflows"):
+        with pytest.raises(ValueError, match=r"values of X reach .*, more than the .* that"):
             encode(huge, D, OMP(3))
 
 
@@ -229,9 +231,34 @@ def test_learning_at_another_scale_gives_the_same_atoms(size):
 
 def test_samples_beyond_the_range_are_refused():
     X = np.random.default_rng(0).standard_normal((300, 12)).astype(np.float32)
-    for size, kind in ((1e25, "overflow"), (1e-25, "underflow")):
-        with pytest.raises(ValueError, match=f"whose square {kind}s float32: scale them"):
+    for size, kind in ((1e25, "more"), (1e-25, "less")):
+        with pytest.raises(ValueError, match=f"reach .*, {kind} than the .* that float32"):
             learn(X * np.float32(size), 8, Lasso(0.1 * size), random_state=0)
+
+
+@pytest.mark.parametrize(("size", "kind"), [(1e160, "more"), (1e-160, "less")])
+@pytest.mark.parametrize("model", [NMF(3), SparsePCA(3), DictionaryLearning(3)])
+def test_estimators_refuse_what_is_beyond_the_range(model, size, kind):
+    A = np.abs(np.random.default_rng(0).standard_normal((50, 12)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=f"the values of X reach .*, {kind} than the .* that"):
+            model.fit(A * size)
+        for X, Y in ((A[:, :3] * size, A[:, 5:]), (A[:, 5:], A[:, :3] * size)):
+            with pytest.raises(ValueError, match=f"reach .*, {kind} than the .* that"):
+                SparseCCA(1).fit(X, Y)
+        with pytest.raises(ValueError, match=f"the samples reach .*, {kind} than the .* that"):
+            learn(A * size, 3, Lasso(0.5))
+
+
+def test_a_stream_may_begin_with_silence():
+    model = DictionaryLearning(5, coder=Lasso(0.5), random_state=0)
+    model.partial_fit(np.zeros((1, 12)))
+    for sample in np.random.default_rng(0).standard_normal((20, 1, 12)):
+        model.partial_fit(sample)
+    assert np.isfinite(model.components_).all()
+    with pytest.raises(ValueError, match="nothing to learn lam from"):
+        DictionaryLearning(5, random_state=0).partial_fit(np.zeros((1, 12)))
 
 
 def test_group_lasso_of_tiny_signals_ends():

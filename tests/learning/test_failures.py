@@ -94,7 +94,7 @@ def test_a_partial_fit_that_fails_leaves_the_model_as_it_was(kind):
     model = kind(6, coder=OMP(2), learner=Online(100), random_state=0)
     model.partial_fit(small[:100])
     twin = pickle.loads(pickle.dumps(model))
-    with pytest.raises(ValueError, match="overflow"):
+    with pytest.raises(ValueError, match=r"more than the .* that float32"):
         model.partial_fit(1e30 * small[100:200])
     for one in (model, twin):
         one.partial_fit(small[200:300])
@@ -103,10 +103,10 @@ def test_a_partial_fit_that_fails_leaves_the_model_as_it_was(kind):
 
 
 def test_single_samples_that_fail_are_dropped():
-    model = OneByOne(4, Lasso(0.3), learner=Online(10), random_state=0)
+    model = OneByOne(4, Lasso(), learner=Online(10), random_state=0)
     for _ in range(9):
         model.learn_one(np.zeros(12))
-    with pytest.raises(ValueError, match="zero or masked"):
+    with pytest.raises(ValueError, match="zero or masked: nothing to learn lam from"):
         model.learn_one(np.zeros(12))
     assert model.state is None
     records = [model.learn_one(x) for x in X[:30]]

@@ -20,6 +20,7 @@ from smalto.checks import (
     as_table,
     check_integer,
     check_kind,
+    check_scale,
     float_dtype,
 )
 from smalto.coders._encode import encode_signals
@@ -298,7 +299,10 @@ class Factorization(
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )
-        return X if isinstance(X, np.memmap) else checked
+        if isinstance(X, np.memmap):
+            return X
+        check_scale("X", checked, float_dtype(checked.dtype))
+        return checked
 
     def _lazy_rows(self, X: Any, reset: bool) -> Any:
         """Return a Dask collection after checking its number of features, if known."""

@@ -22,6 +22,7 @@ from smalto.checks import (
     check_integer,
     check_kind,
     check_number,
+    check_scale,
     float_dtype,
 )
 from smalto.coders.base import Coder, check_coder
@@ -304,6 +305,8 @@ class SparseCCA(
         check_finite("X", X)
         check_finite("y", Y)
         dtype = float_dtype(X.dtype)
+        check_scale("X", X, dtype)
+        check_scale("y", Y, dtype)
         return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
 
     def _scores(self, block: Array, side: str) -> Array:

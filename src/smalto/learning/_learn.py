@@ -40,7 +40,7 @@ FEW_SAMPLES = 4096
 BATCH_EPOCHS = 50
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The result of `learn`.
 
@@ -66,6 +66,9 @@ class Result:
     coder: Coder
     state: State
     stopped: str
+
+    def __repr__(self) -> str:
+        return f"Result(stopped={self.stopped!r}, coder={self.coder!r}, state={self.state!r})"
 
     @property
     def history(self) -> list[Record]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, Rows, as_dictionary
+from smalto.checks import Array, Rows, as_dictionary, check_scale
 from smalto.constraints.base import Constraint, project_checked
 from smalto.learning.batches.base import Batches
 from smalto.learning.dictionary.new_atoms import RESERVOIR, as_atom, directions
@@ -37,10 +37,11 @@ def initial_state(
     n_rows = None if stream else batches.n_rows
     check_suits(learner, stream=n_rows is None, missing=batches.has_missing)
     sample = batches.first_samples(max(_SAMPLE_ROWS, 2 * n_atoms), seed)
-    if not (sample.max() > 0 or sample.min() < 0):
+    check_scale("the samples", sample, batches.dtype)
+    if not (sample.max() > 0 or sample.min() < 0) and (coder.undecided or not stream):
         message = (
             f"all of the {sample.shape[0]} samples looked at are zero or masked: "
-            f"nothing to learn from"
+            f"nothing to learn {'lam ' if stream else ''}from"
         )
         raise ValueError(message)
     D, constraint = _first_dictionary(init, sample, n_atoms, batches, constraint, seed)

@@ -26,7 +26,8 @@ def code_samples(
     k, signals = len(D), samples.signals
     seen = signals if view is None else view.signals(signals)
     coded = code_rows(seen, prepared, start, n_threads)
-    check_scale("the samples", np.sqrt(coded.norms.max(initial=0.0, keepdims=True)), D.dtype)
+    largest = np.sqrt(coded.norms.max(initial=0.0, keepdims=True))
+    check_scale("the samples", largest if np.isfinite(largest) else signals.X, D.dtype)
     codes = coded.codes.as_csr(k)
     new = Contribution.of(
         coded,

@@ -19,7 +19,7 @@ from smalto.learning.memory.statistics import Stats
 from smalto.learning.options import Continuation, Replacement
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class State:
     """The state of a run, from which `learn` resumes it bit for bit, given the same data.
 
@@ -81,6 +81,10 @@ class State:
     replacement: Replacement = field(default_factory=Replacement)
     continuation: Continuation | None = None
     history: list[Record] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        k, m = self.D.shape
+        return f"<State: {k} atoms of {m} features after step {self.step}, {self.samples} samples>"
 
     def copy(self) -> State:
         """Return an independent copy."""
