@@ -86,7 +86,7 @@ def _range(rng: np.random.Generator, report: Report, X: Any, D: Any, coder: Any)
     """Give signals or atoms whose squares overflow or vanish, or that a cast loses."""
     low, high = (24.0, 37.0) if X.dtype == np.float32 else (190.0, 300.0)
     power = rng.uniform(low, high) * (1 if rng.random() < 0.5 else -1)
-    word = "overflow" if power > 0 else "underflow"
+    word = "more than" if power > 0 else "less than"
     wide_X, wide_D = X.astype(np.float64), D.astype(np.float64)
     kind = int(rng.integers(3))
     what = f"{type(coder).__name__}, 1e{power:.0f} in {X.dtype}, kind {kind}"

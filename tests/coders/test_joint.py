@@ -346,5 +346,5 @@ def test_pursuit_of_signals_of_any_size_ends(dtype, look_ahead):
         codes = encode(scaled, D.astype(dtype), JointOMP(3, look_ahead=look_ahead))
         assert codes.nnz == 3 * len(X)
     huge = (X / np.abs(X).max() * 0.9 * np.finfo(dtype).max).astype(dtype)
-    with pytest.raises(ValueError, match=f"overflows {np.dtype(dtype)}: scale"):
+    with pytest.raises(ValueError, match=rf"more than .* {np.dtype(dtype)} can work with: scale"):
         encode(huge, D.astype(dtype), JointOMP(3))
