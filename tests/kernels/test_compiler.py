@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numba import config
@@ -80,3 +84,15 @@ def test_flat_can_be_written_to():
     x = np.arange(12.0).reshape(3, 4)
     double(x)
     assert np.array_equal(x, 2 * np.arange(12.0).reshape(3, 4))
+
+
+def test_kernels_are_right_with_debug_information(tmp_path):
+    code = (
+        "import numpy as np\nfrom smalto.projections import project_l2_ball\n"
+        "print(np.linalg.norm(project_l2_ball(np.ones((1, 40)))))"
+    )
+    environment = {**os.environ, "NUMBA_DEBUGINFO": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(1.0)
