@@ -301,7 +301,8 @@ class Factorization(
         )
         if isinstance(X, np.memmap):
             return X
-        check_scale("X", checked, float_dtype(checked.dtype))
+        if reset:  # later X are checked where they are coded
+            check_scale("X", checked, float_dtype(checked.dtype))
         return checked
 
     def _lazy_rows(self, X: Any, reset: bool) -> Any:
