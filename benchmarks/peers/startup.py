@@ -61,7 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             zipfile.ZipFile(options.wheel).extractall(wheel)
         found = []
         for number, call in enumerate(options.calls):
-            found.append(measure(call, folder / f"{number}", wheel, options))
+            row = measure(call, folder / f"{number}", wheel, options)
+            seconds = ", ".join(f"{key} {row[key]:.2f} s" for key in row if key != "call")
+            print(f"{call}: {seconds}", file=sys.stderr, flush=True)
+            found.append(row)
         lengths = (max(options.n // 10, 20_000), options.n)
         path = write_patches(folder / "patches", options.n)
         memory = [child("memory", path, str(n)) for n in lengths]
