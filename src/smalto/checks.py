@@ -118,7 +118,9 @@ def check_finite(name: str, values: Rows, first_row: int = 0, *, whole: bool = T
         index[0] += first_row
         where = tuple(index)  # type: ignore[assignment]
     kind = "NaN" if np.isnan(data[bad].flat[0]) else "infinity"
-    some = f"{count} such values" if whole else f"at least {count} such values"
+    some = ("" if whole else "at least ") + (
+        "1 such value" if count == 1 else f"{count} such values"
+    )
     message = f"{name} contains NaN or infinity: {some}, the first ({kind}) at {where}"
     raise ValueError(message)
 

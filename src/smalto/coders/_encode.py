@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -27,6 +26,7 @@ from smalto.coders.preparing import prepare
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_penalty_weights
 from smalto.coders.wanted_nonzeros import missed_nonzeros
 from smalto.threads import resolve_threads, single_threaded_blas
+from smalto.warn import warn
 
 
 class Info(NamedTuple):
@@ -181,7 +181,7 @@ def encode(
     if codes.nnz == 0 and n:
         warn_of_zeros(coder, signals.X, D)
     elif n and (shortfall := missed_nonzeros(coder, codes.nnz / n)) is not None:
-        warnings.warn(shortfall, UserWarning, stacklevel=2)
+        warn(shortfall)
     return codes if gap is None else (codes, Info(gap, rounds, np.diff(codes.indptr), coder))
 
 

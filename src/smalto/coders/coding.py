@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +24,7 @@ from smalto.coders.scaling import (
 from smalto.coders.signals import Signals, blocks
 from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
+from smalto.warn import warn
 
 # Rows coded as one task. Depends on the number of rows, never on the number of threads.
 CHUNK = 128
@@ -121,7 +121,7 @@ def code_rows(
 
     run_tasks(task, len(parts), n_threads)
     coded = _stacked(parts)
-    warn_if_short(coded.short, dtype, stacklevel=4)
+    warn_if_short(coded.short, dtype)
     return coded
 
 
@@ -312,11 +312,11 @@ def warn_if_out_of_reach(
         message = (
             f"eps is out of reach for {count} of {total}: their codes are least-squares solutions"
         )
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warn(message)
 
 
 def warn_of_zeros(coder: Coder, X: Rows, D: Array) -> None:
     """Warn that all codes of the rows X are zero, if the coder can say what to change."""
     advice = coder.advice_on_zeros(X[: 16 * CHUNK], D)
     if advice is not None:
-        warnings.warn(f"every code is zero: {advice}", UserWarning, stacklevel=3)
+        warn(f"every code is zero: {advice}")

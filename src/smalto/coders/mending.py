@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,6 +27,7 @@ from smalto.coders.codes import Codes
 from smalto.coders.parameters import of_rows
 from smalto.coders.signals import Signals
 from smalto.kernels.coding.doubt import doubtful_rows
+from smalto.warn import warn
 
 _log = logging.getLogger("smalto.coding")
 _PATIENCE, _AGAIN = 3.0, 60.0  # seconds until slow work is mentioned, and mentioned again
@@ -334,7 +334,7 @@ def _compressed(codes: Array) -> Codes:
     return Codes(csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data)
 
 
-def warn_if_short(short: Array | None, dtype: np.dtype[Any], stacklevel: int) -> None:
+def warn_if_short(short: Array | None, dtype: np.dtype[Any]) -> None:
     """Warn how many codes fall short of their optimum, and how far."""
     if short is None:
         return
@@ -347,4 +347,4 @@ def warn_if_short(short: Array | None, dtype: np.dtype[Any], stacklevel: int) ->
             f"{worst:.1e} of ½‖x‖² above a lower bound of the optimum, since atoms are too "
             f"similar. To avoid it, {advice}a larger lam, fewer nonzeros or a ridge"
         )
-        warnings.warn(message, RuntimeWarning, stacklevel=stacklevel)
+        warn(message, RuntimeWarning)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from smalto.checks import Array, Rows, check_integer, check_number
+from smalto.warn import warn
 
 # One number for all signals, or one per signal. Coders keep several numbers as a tuple.
 PerSignal: TypeAlias = float | npt.ArrayLike
@@ -86,7 +86,7 @@ def limit_nonzeros(asked: int, D: Array) -> int:
             f"max_nonzeros={asked} is more than the {D.shape[0]} atoms of {D.shape[1]} features "
             f"allow: {most} is used"
         )
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warn(message)
     return min(asked, most)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -46,6 +45,7 @@ from smalto.learning.run_settings import RunSettings
 from smalto.learning.stopping import Limits
 from smalto.learning.validation import Validation
 from smalto.threads import resolve_threads, single_threaded_blas
+from smalto.warn import warn
 
 EPOCHS = 200  # default limit for alternating descent
 LEARNER_EPOCHS = 10  # default limit for a learner
@@ -290,7 +290,7 @@ class NMF(Factorization):
         self.stopped_ = stopped
         self._set_result(state, X)
         if (shortfall := missed(self.components_, state.constraint.density)) is not None:
-            warnings.warn(shortfall, UserWarning, stacklevel=3)
+            warn(shortfall)
         return self._squared_error(X, None, None) if squares is None else squares
 
     def _sketches_help(self, X: Rows, problem: Problem) -> bool:
@@ -361,7 +361,7 @@ class NMF(Factorization):
                 f"with lam=0 {self.constraint} does not shape the atoms: it contains short atoms "
                 "of any shape, and long codes cost nothing. Set lam > 0"
             )
-            warnings.warn(message, UserWarning, stacklevel=4)
+            warn(message)
         check_number("tol", self.tol, low=0)
         if isinstance(self.init, str) and self.init not in _STARTS:
             message = f"init must be an array or one of {', '.join(_STARTS)}, got {self.init!r}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -33,6 +32,7 @@ from smalto.estimators.nested_parameters import NestedParameters
 from smalto.estimators.rank_one import Pair, Side, codes_of, find_pair, keep_largest
 from smalto.estimators.weight_table import weight_table
 from smalto.threads import single_threaded_blas
+from smalto.warn import warn
 
 DEFAULT_NONZEROS = 25
 
@@ -349,14 +349,14 @@ class SparseCCA(
                 f"pairs {late} have not converged to tol={self.tol} in max_iter={self.max_iter} "
                 "iterations: increase one of them"
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warn(message, ConvergenceWarning)
         empty = [number for number, pair in enumerate(pairs) if not pair.u.any()]
         if empty:
             message = (
                 f"pairs {empty} are zero: X and y have no correlation left, or the penalty of the "
                 "coder is too large"
             )
-            warnings.warn(message, UserWarning, stacklevel=4)
+            warn(message)
 
 
 def _moments(name: str, block: Array, scale: bool) -> tuple[Array, Array]:

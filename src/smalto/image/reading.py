@@ -70,7 +70,11 @@ def as_pixels(image: Any, what: str) -> Array:
     if isinstance(image, str | os.PathLike):
         image = read_picture(image)
     pixels = image if isinstance(image, np.ndarray) else np.asarray(image)
-    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3) or not pixels.size:
+    if (
+        pixels.ndim not in (2, 3)
+        or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3))
+        or not pixels.size
+    ):
         hint = "; pass a stack of gray pictures as list(images)" if pixels.ndim == 3 else ""
         message = (
             f"{what} must be (height, width) or (height, width, 3), got shape {pixels.shape}{hint}"

@@ -20,7 +20,6 @@ import pickle
 import re
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +35,7 @@ from numba.misc.appdirs import AppDirs
 
 from smalto.kernels import prebuilt_files
 from smalto.kernels.compiler import compiling_for_a_kernel
+from smalto.warn import warn
 
 HERE = Path(__file__).parent
 # Settings of Numba that change the code.
@@ -177,7 +177,7 @@ def cache_folder() -> Path | None:
             f"compiled kernels cannot be kept in {folder} ({error.strerror}): each process "
             f"compiles them anew. Set NUMBA_CACHE_DIR to a folder that can be written to"
         )
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        warn(message, RuntimeWarning)
         return None
     return folder
 

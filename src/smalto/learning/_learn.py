@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from smalto.learning.run_settings import RunSettings
 from smalto.learning.stopping import Limits
 from smalto.learning.validation import Validation
 from smalto.threads import resolve_threads
+from smalto.warn import warn
 
 # Fewer samples in memory are learned from by `Batch`, if nothing else is asked for: an epoch of
 # `Online` has too few steps then.
@@ -226,7 +226,7 @@ def learn(
     found = max((record.mean_nonzeros for record in state.history[-8:]), default=math.inf)
     for shortfall in (missed(D, constraint.density), missed_nonzeros(state.coder, found)):
         if shortfall is not None:
-            warnings.warn(shortfall, UserWarning, stacklevel=2)
+            warn(shortfall)
     return Result(D, state.coder.fixed(), state, stopped)
 
 
@@ -269,4 +269,4 @@ def _warn_if_mostly_short(history: Sequence[Record]) -> None:
             f"eps is out of reach for {last.short} of the {count} samples of the last step: their "
             "codes are least-squares solutions. Raise eps or n_atoms (Record.short has the counts)"
         )
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warn(message)

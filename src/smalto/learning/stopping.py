@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from smalto.checks import check_integer, check_number
 from smalto.learning.memory.state import State
+from smalto.warn import warn
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Limits:
                 f"the run ends after epoch {state.epoch}. Give a list of batches, or a function "
                 f"that returns an iterator, to read it again"
             )
-            warnings.warn(message, UserWarning, stacklevel=4)
+            warn(message)
 
 
 @contextmanager

@@ -41,7 +41,8 @@ def _npy(path: Path, member: str, buffer_rows: int | None) -> Source:
     try:
         X = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
-        message = f"{path} is not a readable .npy file: {error}"
+        reason = "it holds Python objects, or something else" if "ickle" in str(error) else error
+        message = f"{path} is not a readable .npy file: {reason}"
         raise ValueError(message) from error
     return from_memmap(X, buffer_rows)
 

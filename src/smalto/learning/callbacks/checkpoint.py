@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +12,7 @@ from smalto.learning.files.container import clear_leftovers
 from smalto.learning.files.state_file import save_state
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
+from smalto.warn import warn
 
 
 class Checkpoint(Callback):
@@ -116,7 +116,7 @@ class Checkpoint(Callback):
                 error.add_note(f"{reason}{kept}")
                 raise
             message = f"{reason}: {error}{kept}. Learning continues"
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
+            warn(message, RuntimeWarning)
             self._clock = time.monotonic()
             return
         self._clock, self._saved = time.monotonic(), state.step
