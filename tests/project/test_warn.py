@@ -8,14 +8,16 @@ import pytest
 
 from smalto import NMF, SparsePCA, encode, learn
 from smalto.coders import Lasso
-from smalto.constraints import Simplex
+from smalto.constraints import ElasticNetBall
 
 X = np.random.default_rng(0).standard_normal((200, 12))
 CALLS = {
     "encode": lambda: encode(X, np.eye(12), Lasso(1e6)),
     "learn": lambda: learn(X, 3, Lasso(1e6), max_steps=3, random_state=0),
     "sparse PCA": lambda: SparsePCA(3, density=0.01, random_state=0).fit(X),
-    "transform": lambda: NMF(3, constraint=Simplex(), random_state=0).fit_transform(np.abs(X)),
+    "fit_transform": lambda: NMF(
+        3, constraint=ElasticNetBall(0.1, positive=True), random_state=0
+    ).fit_transform(np.abs(X)),
 }
 
 
