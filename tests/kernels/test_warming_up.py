@@ -126,19 +126,6 @@ def _called(function):
                     yield getattr(value, inner)
 
 
-def test_two_processes_may_warm_the_same_empty_folder(tmp_path):
-    code = "from smalto.warming_up.tasks import run; print(len(run('homotopy:float64')['made']))"
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    options = {"stdout": subprocess.PIPE, "text": True, "env": environment}
-    both = [subprocess.Popen([sys.executable, "-c", code], **options) for _ in range(2)]
-    compiled = [int(process.communicate()[0]) for process in both]
-    assert [process.returncode for process in both] == [0, 0]
-    assert max(compiled) > 0
-    again = subprocess.run([sys.executable, "-c", code], check=True, **options)
-    assert int(again.stdout) == 0
-    assert [path for path in tmp_path.rglob("*") if path.name.startswith(".")] == []
-
-
 def test_the_command_says_where_the_kernels_are(monkeypatch):
     found = warming_up.Warmup(12.3, 7, 3, Path("somewhere"), 20, 2_500_000)
     monkeypatch.setattr(warming_up, "warmup", lambda processes: found)

@@ -21,6 +21,7 @@ from smalto.image.similar_patches import (
     code_over_shared_atoms,
     similar_groups,
 )
+from smalto.kernels.ahead import expecting
 from smalto.learners import Online
 from smalto.learning import learn
 from smalto.learning.callbacks.base import CallbackLike
@@ -148,15 +149,17 @@ def denoise(
         D = as_dictionary(D, m, picture.pixels.dtype)
     if sigma == 0.0:
         return picture.convert_back(picture.pixels)
-    if D is None:
-        D = _learn_dictionary(
-            grid, gain * sigma, n_atoms, max_steps, callbacks, threads, random_state
-        )
-    average = average_over(D, grid, gain * sigma, stride, threads)
-    clean = average.image(picture.pixels, blend * average.weight)
-    if joint:
-        average = _average_of_groups(D, grid, clean, sigma, threads)
+    later = ("pursuit", "joint_pursuit") if joint else ("pursuit",)
+    with expecting(*later, "L2Ball", dtype=picture.pixels.dtype):
+        if D is None:
+            D = _learn_dictionary(
+                grid, gain * sigma, n_atoms, max_steps, callbacks, threads, random_state
+            )
+        average = average_over(D, grid, gain * sigma, stride, threads)
         clean = average.image(picture.pixels, blend * average.weight)
+        if joint:
+            average = _average_of_groups(D, grid, clean, sigma, threads)
+            clean = average.image(picture.pixels, blend * average.weight)
     return picture.convert_back(clean)
 
 

@@ -16,6 +16,7 @@ from smalto.image.fixed_atoms import cosine_atoms
 from smalto.image.patch_source import PatchSource
 from smalto.image.picture import as_picture
 from smalto.image.smooth_part import smooth_part
+from smalto.kernels.ahead import expecting
 from smalto.learners import Online
 from smalto.learning import learn
 from smalto.learning.callbacks.base import CallbackLike
@@ -160,13 +161,14 @@ def inpaint(
                 random_state=random_state,
             ).D
 
-    undamaged = damaged.undamaged_patches() if D is None else None
-    if undamaged is not None and undamaged.n_rows >= _ENOUGH * n_atoms:
-        D = learn_dictionary(undamaged)
-    if D is not None:
-        filled = damaged.fill(D, stride)
-    else:
-        filled = _fill_in_rounds(damaged, learn_dictionary, n_rounds, stride)
+    with expecting("lasso", "L2Ball", dtype=picture.pixels.dtype):
+        undamaged = damaged.undamaged_patches() if D is None else None
+        if undamaged is not None and undamaged.n_rows >= _ENOUGH * n_atoms:
+            D = learn_dictionary(undamaged)
+        if D is not None:
+            filled = damaged.fill(D, stride)
+        else:
+            filled = _fill_in_rounds(damaged, learn_dictionary, n_rounds, stride)
     whole = picture.pixels.copy()
     whole[missing] = smooth + filled[missing]
     return picture.convert_back(whole)

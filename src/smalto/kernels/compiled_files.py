@@ -41,7 +41,10 @@ HERE = Path(__file__).parent
 # Settings of Numba that change the code.
 _FLAGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 # Modules that `jit` imports but that change nothing in the code of kernels.
-_AROUND = {f"smalto.kernels.{name}" for name in ("compiled_files", "compiling", "prebuilt_files")}
+_AROUND = {
+    f"smalto.kernels.{name}"
+    for name in ("ahead", "compiled_files", "compiling", "file_lock", "prebuilt_files")
+}
 
 
 class KernelCache(_Cache):  # type: ignore[misc]
@@ -69,6 +72,14 @@ class KernelCache(_Cache):  # type: ignore[misc]
                 _record.read.add(path.name)
                 return CompileResult._rebuild(target_context, *data)
         return None
+
+    def lacking(self, sig: Any, target_context: Any) -> Path | None:
+        """Return the file that will have the kernel for these types; None if there is no need."""
+        target_context.refresh()
+        places = list(self._places(sig, target_context.codegen()))
+        if not self._enabled or cache_folder() is None or any(path.exists() for path in places):
+            return None
+        return places[-1]
 
     def _places(self, sig: Any, codegen: Any) -> Iterator[Path]:
         """Yield the files that may have the compiled kernel for these types of arguments."""

@@ -17,11 +17,13 @@ from typing import Any, ClassVar
 from llvmlite.binding import Linkage
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
+from numba.core.event import trigger_event
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
 from numba.core.types import Dispatcher
 from numba.core.untyped_passes import InlineClosureLikes
 
+from smalto.kernels.file_lock import locked
 from smalto.kernels.lowering import PlainLowering
 
 # Passes for what kernels do not use: local functions and comprehensions, functions of Numba that
@@ -66,6 +68,19 @@ def _nothing_collected() -> Iterator[None]:
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """A kernel; compiled on demand for each combination of types, as an entry or as inner."""
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for these types of arguments, or load the file of someone who did.
+
+        One process compiles; others that need the same kernel wait, and load it then.
+        """
+        inner = compiling_for_a_kernel()
+        path = None if inner else self._cache.lacking(sig, self.targetctx)
+        if path is None:
+            return super().compile(sig)
+        details = {"dispatcher": self, "args": sig, "return_type": None}
+        with trigger_event("numba:compile", details), locked(path.with_suffix(".lock")):
+            return super().compile(sig)
 
     @property
     def overloads(self) -> Any:

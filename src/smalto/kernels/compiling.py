@@ -14,6 +14,7 @@ from typing import Any
 
 from numba.core import event
 
+from smalto.kernels.ahead import compile_ahead
 from smalto.kernels.compiled_files import cache_folder
 from smalto.kernels.prebuilt_files import prebuilt
 
@@ -64,6 +65,7 @@ class _Watch(event.Listener):  # type: ignore[misc]
                 if family[0]:
                     self._speaker = threading.Thread(target=self._speak, daemon=True)
                     self._speaker.start()
+                    compile_ahead()
 
     def on_end(self, event: Any) -> None:
         with self._lock:

@@ -15,8 +15,9 @@ from smalto.coders.base import Coder
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing
 from smalto.coders.wanted_nonzeros import missed_nonzeros
-from smalto.constraints import Constraint
+from smalto.constraints import Constraint, L2Ball
 from smalto.constraints.density import missed
+from smalto.kernels.ahead import expecting
 from smalto.learning.batches.base import Batches
 from smalto.learning.batches.convert import as_batches
 from smalto.learning.callbacks.base import CallbackLike
@@ -209,7 +210,9 @@ def learn(
         held_out = Validation.of(
             validation, validation_groups, validate_every, batches, missing, problem
         )
-        with Run(threads, callbacks, held_out) as run:
+        atoms = (constraint or L2Ball()) if state is None else state.constraint
+        ahead = expecting(type(atoms).__name__, dtype=batches.dtype)
+        with ahead, Run(threads, callbacks, held_out) as run:
             if state is None:
                 if settings.learner is None and limits == Limits.of(None, None, None):
                     settings, limits = _default_method(batches, settings, limits, max_epochs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,10 @@ from smalto.coders import (
     encode,
     lasso_path,
 )
-from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball, Simplex
+from smalto.coders.base import Coder, Solver
+from smalto.coders.chunks import Chunk
+from smalto.coders.codes import Codes
+from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.kernels import compiled_files
 from smalto.kernels.compiling import seconds_of_compiling
 
@@ -159,20 +163,31 @@ def _run_learning_other_codes(X: Array, D: Array) -> None:
     _learn(X, Ridge(0.1))
 
 
-def _run_constraints(X: Array, D: Array) -> None:
-    for constraint in (
-        L2Ball(positive=True),
-        ElasticNetBall(0.3),
-        ElasticNetBall(density=0.5),
-        FusedLassoBall(0.3, 0.3),
-        FusedLassoBall(density=0.5, gamma2=0.3),
-        Simplex(),
-    ):
-        _learn(X, constraint=constraint)
-    for ready in (L2Ball(), ElasticNetBall(0.3), FusedLassoBall(0.3, 0.3), Simplex()):
+@dataclass(frozen=True)
+class _BestAtom(Coder):
+    """Codes with one nonzero, found without any kernel: what remains are those of learning."""
+
+    def solver(self, G: Array) -> Solver:
+        def solve(chunk: Chunk) -> Codes:
+            rows = np.arange(len(chunk.Q))
+            atoms = np.abs(chunk.Q).argmax(axis=1).astype(np.int32)
+            return Codes(np.arange(len(rows) + 1), atoms, chunk.Q[rows, atoms])
+
+        return solve
+
+    def penalty(self, codes: Any, groups: Array | None = None) -> Array:
+        return np.zeros(codes.shape[0])
+
+
+def _run_constraints(*constraints: Constraint) -> Callable[[Array, Array], None]:
+    def run(X: Array, D: Array) -> None:
+        for constraint in constraints:
+            _learn(X, _BestAtom(), constraint=constraint)
         atom = D[0].copy()
-        ready.project(atom)
-        ready.gauge(atom)
+        constraints[0].project(atom)
+        constraints[0].gauge(atom)
+
+    return run
 
 
 def _run_projections(X: Array, D: Array) -> None:
@@ -296,9 +311,14 @@ _FAMILIES: dict[str, Callable[[Array, Array], None]] = {
     "masked_pursuit": _run_masked_pursuit,
     "masked_lasso": _run_masked_lasso,
     "pursuit": _run_pursuit,
-    "constraints": _run_constraints,
+    "FusedLassoBall": _run_constraints(
+        FusedLassoBall(0.3, 0.3), FusedLassoBall(density=0.5, gamma2=0.3)
+    ),
+    "ElasticNetBall": _run_constraints(ElasticNetBall(0.3), ElasticNetBall(density=0.5)),
+    "Simplex": _run_constraints(Simplex()),
     "patches": _run_patches,
     "joint_pursuit": _run_joint_pursuit,
+    "L2Ball": _run_constraints(L2Ball(), L2Ball(positive=True)),
     "learning": _run_learning,
     "sparse_pca": _run_sparse_pca,
     "nmf": _run_nmf,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import queue
 import subprocess
 import sys
@@ -18,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from smalto.checks import check_integer
+from smalto.kernels.ahead import start_process
 from smalto.kernels.compiled_files import cache_folder
 from smalto.kernels.prebuilt_files import prebuilt
 from smalto.threads import available_cores
-
-_PROGRAM = "from smalto.warming_up.workers import serve; serve()"
 
 
 @dataclass(frozen=True)
@@ -140,16 +138,8 @@ class _Worker:
     """A process that runs the tasks it is asked for, with the modules of this one."""
 
     def __init__(self, environment: Mapping[str, str] | None) -> None:
-        path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in `close`)
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            env={**os.environ, "PYTHONPATH": path, **(environment or {})},
-        )
+        self._process = start_process(environment, stdout=subprocess.PIPE, stderr=self._errors)
 
     def ask(self, name: str) -> dict[str, Any]:
         """Run a task and return its report."""
