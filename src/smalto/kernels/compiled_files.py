@@ -75,11 +75,14 @@ class KernelCache(_Cache):  # type: ignore[misc]
 
     def lacking(self, sig: Any, target_context: Any) -> Path | None:
         """Return the file that will have the kernel for these types; None if there is no need."""
-        target_context.refresh()
-        places = list(self._places(sig, target_context.codegen()))
-        if not self._enabled or cache_folder() is None or any(path.exists() for path in places):
+        if not self._enabled:
             return None
-        return places[-1]
+        target_context.refresh()
+        path = None
+        for path in self._places(sig, target_context.codegen()):
+            if path.exists():
+                return None
+        return None if cache_folder() is None else path
 
     def _places(self, sig: Any, codegen: Any) -> Iterator[Path]:
         """Yield the files that may have the compiled kernel for these types of arguments."""

@@ -45,6 +45,7 @@ __all__ = [
     "ratio",
     "splat",
     "store",
+    "subtract_scaled",
     "vabs",
     "vmax",
     "zero",
@@ -277,6 +278,47 @@ def lanes(typingctx, array):
     return types.int64(array), codegen
 
 
+@intrinsic(prefer_literal=True)
+def subtract_scaled(typingctx, buffer, width, q, start, G, atoms, i, count):
+    """``buffer[:width] = q[start:] - Σ_l buffer[width + i + l] * G[atoms[i + l]]``, l < count.
+
+    G is flat, with rows of ``width`` numbers, and ``count`` is a literal: all these rows are read in
+    one pass. (A loop in a kernel does the same and takes half a second to compile.)
+    """
+    vector = Vector(buffer.dtype)
+    kinds = (buffer, types.int64, q, types.int64, G, atoms, types.int64, count)
+
+    def codegen(context, builder, signature, args):
+        kind = context.get_value_type(vector)
+        width, start, i = args[1], args[3], args[6]
+
+        def number(which, place):
+            data = context.make_array(kinds[which])(context, builder, args[which]).data
+            return builder.load(builder.gep(data, [place]))
+
+        def vector_of(which, place):
+            address = _address(context, builder, kinds[which], args[which], place, kind)
+            return builder.load(address, align=vector.dtype.bitwidth // 8)
+
+        scales, rows = [], []
+        for l in range(count.literal_value):
+            place = builder.add(i, i.type(l))
+            scale = builder.fneg(number(0, builder.add(width, place)))
+            scales.append(_splat(builder, scale, kind))
+            rows.append(builder.mul(number(5, place), width))
+        step = width.type(vector.lanes)
+        with cgutils.for_range_slice(builder, width.type(0), width, step) as (j, _):
+            value = vector_of(2, builder.add(start, j))
+            for scale, row in zip(scales, rows, strict=True):
+                terms = [scale, vector_of(4, builder.add(row, j)), value]
+                value = _call(builder, f"llvm.fmuladd.{vector.suffix}", kind, terms)
+            address = _address(context, builder, buffer, args[0], j, kind)
+            builder.store(value, address, align=vector.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(*kinds), codegen
+
+
 def _operator(op: Any, instruction: str) -> None:
     @type_callable(op)
     def type_operator(context):
@@ -314,6 +356,13 @@ if config.DISABLE_JIT:
 
     def fnma(x, y, z):
         return z - x * y
+
+    def subtract_scaled(buffer, width, q, start, G, atoms, i, count):
+        value = q[start : start + width].copy()
+        for l in range(i, i + count):
+            row = atoms[l] * width
+            value -= buffer[width + l] * G[row : row + width]
+        buffer[:width] = value
 
     def ratio(x, y):
         return x / y

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import scipy
 
 from smalto.checks import Array, check_integer
+from smalto.coders._encode import encode
 from smalto.coders.base import Coder
 from smalto.coders.lasso import Lasso
 from smalto.coders.signals import Missing
@@ -213,6 +216,8 @@ def learn(
         atoms = (constraint or L2Ball()) if state is None else state.constraint
         ahead = expecting(type(atoms).__name__, dtype=batches.dtype)
         with ahead, Run(threads, callbacks, held_out) as run:
+            if isinstance(problem, Lasso) and not batches.has_missing:
+                _load_lasso(batches.dtype)
             if state is None:
                 if settings.learner is None and limits == Limits.of(None, None, None):
                     settings, limits = _default_method(batches, settings, limits, max_epochs)
@@ -231,6 +236,15 @@ def learn(
         if shortfall is not None:
             warn(shortfall)
     return Result(D, state.coder.fixed(), state, stopped)
+
+
+@functools.cache
+def _load_lasso(dtype: np.dtype[Any]) -> None:
+    """Load the kernels of the lasso, before others are needed.
+
+    They take longest to compile. Another process can then compile the others in the meantime.
+    """
+    encode(np.ones((1, 2), dtype), np.eye(2, dtype=dtype), Lasso(0.5), n_threads=1)
 
 
 def _default_method(

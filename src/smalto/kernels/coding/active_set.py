@@ -21,7 +21,19 @@ import numpy as np
 
 from smalto.kernels.aligned import empty
 from smalto.kernels.jit import kernel
-from smalto.kernels.simd import fma, hmax, hsum, lanes, load, splat, store, vabs, vmax, zero
+from smalto.kernels.simd import (
+    fma,
+    hmax,
+    hsum,
+    lanes,
+    load,
+    splat,
+    store,
+    subtract_scaled,
+    vabs,
+    vmax,
+    zero,
+)
 
 LANES = 8  # float64 numbers in a vector
 
@@ -194,51 +206,20 @@ def subtract_rows(G, width, q, start, atoms, s, buffer):
     than a few hundred atoms they are not in the first cache, and the order of reading is what
     matters most.
     """
-    step = lanes(buffer)
     i = s % 4
     if i == 0:
-        for j in range(0, width, step):
-            store(buffer, j, load(q, start + j))
+        subtract_scaled(buffer, width, q, start, G, atoms, 0, 0)
     elif i == 1:
-        a0, g0 = splat(-buffer[width]), atoms[0] * width
-        for j in range(0, width, step):
-            store(buffer, j, fma(a0, load(G, g0 + j), load(q, start + j)))
+        subtract_scaled(buffer, width, q, start, G, atoms, 0, 1)
     elif i == 2:
-        a0, g0 = splat(-buffer[width]), atoms[0] * width
-        a1, g1 = splat(-buffer[width + 1]), atoms[1] * width
-        for j in range(0, width, step):
-            c = fma(a0, load(G, g0 + j), load(q, start + j))
-            store(buffer, j, fma(a1, load(G, g1 + j), c))
+        subtract_scaled(buffer, width, q, start, G, atoms, 0, 2)
     else:
-        a0, g0 = splat(-buffer[width]), atoms[0] * width
-        a1, g1 = splat(-buffer[width + 1]), atoms[1] * width
-        a2, g2 = splat(-buffer[width + 2]), atoms[2] * width
-        for j in range(0, width, step):
-            c = fma(a1, load(G, g1 + j), fma(a0, load(G, g0 + j), load(q, start + j)))
-            store(buffer, j, fma(a2, load(G, g2 + j), c))
+        subtract_scaled(buffer, width, q, start, G, atoms, 0, 3)
     if (s - i) % 8 != 0:
-        a0, g0 = splat(-buffer[width + i]), atoms[i] * width
-        a1, g1 = splat(-buffer[width + i + 1]), atoms[i + 1] * width
-        a2, g2 = splat(-buffer[width + i + 2]), atoms[i + 2] * width
-        a3, g3 = splat(-buffer[width + i + 3]), atoms[i + 3] * width
-        for j in range(0, width, step):
-            c = fma(a1, load(G, g1 + j), fma(a0, load(G, g0 + j), load(buffer, j)))
-            store(buffer, j, fma(a3, load(G, g3 + j), fma(a2, load(G, g2 + j), c)))
+        subtract_scaled(buffer, width, buffer, 0, G, atoms, i, 4)
         i += 4
     while i < s:
-        a0, g0 = splat(-buffer[width + i]), atoms[i] * width
-        a1, g1 = splat(-buffer[width + i + 1]), atoms[i + 1] * width
-        a2, g2 = splat(-buffer[width + i + 2]), atoms[i + 2] * width
-        a3, g3 = splat(-buffer[width + i + 3]), atoms[i + 3] * width
-        a4, g4 = splat(-buffer[width + i + 4]), atoms[i + 4] * width
-        a5, g5 = splat(-buffer[width + i + 5]), atoms[i + 5] * width
-        a6, g6 = splat(-buffer[width + i + 6]), atoms[i + 6] * width
-        a7, g7 = splat(-buffer[width + i + 7]), atoms[i + 7] * width
-        for j in range(0, width, step):
-            c = fma(a1, load(G, g1 + j), fma(a0, load(G, g0 + j), load(buffer, j)))
-            c = fma(a3, load(G, g3 + j), fma(a2, load(G, g2 + j), c))
-            c = fma(a5, load(G, g5 + j), fma(a4, load(G, g4 + j), c))
-            store(buffer, j, fma(a7, load(G, g7 + j), fma(a6, load(G, g6 + j), c)))
+        subtract_scaled(buffer, width, buffer, 0, G, atoms, i, 8)
         i += 8
 
 
