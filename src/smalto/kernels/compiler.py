@@ -12,7 +12,7 @@ import contextlib
 import gc
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from llvmlite.binding import Linkage
 from numba.core.codegen import JITCodeLibrary
@@ -21,7 +21,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.event import trigger_event
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
-from numba.core.types import Dispatcher
+from numba.core.types.functions import BaseFunction
 from numba.core.untyped_passes import InlineClosureLikes
 
 from smalto.kernels.file_lock import locked
@@ -65,6 +65,35 @@ def _nothing_collected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+_signatures: dict[str, dict[Any, Any]] = {}  # by the flags of a compilation
+
+
+@contextlib.contextmanager
+def _types_remembered(flags: Any) -> Iterator[None]:
+    """Have Numba find out the types of a function or operator once for the same arguments.
+
+    It asks again for each use of an operator, in each round of type inference, and when the code is
+    written.
+    """
+    memory = _signatures.setdefault(flags.get_mangle_string(), {})
+    functions: Any = BaseFunction
+    resolve = functions.get_call_type
+
+    def remember(function: Any, context: Any, arguments: Any, keywords: Any) -> Any:
+        key = (function, tuple(arguments), tuple(keywords.items()))
+        if key not in memory:
+            found = resolve(function, context, arguments, keywords)
+            memory[key] = found, function._impl_keys[found.args]
+        found, function._impl_keys[found.args] = memory[key]
+        return found
+
+    functions.get_call_type = remember
+    try:
+        yield
+    finally:
+        functions.get_call_type = resolve
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -118,10 +147,9 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
         library = InnerCode if inner else EntryCode
         state.library = library(state.targetctx.codegen(), func.__qualname__)
         state.library.enable_object_caching()
-        state.typingctx = _Remembering(state.typingctx, state.flags)
         state.flags.no_cfunc_wrapper = True
         state.flags.no_cpython_wrapper = state.flags.no_compile = inner
-        with _counted(), _nothing_collected():
+        with _counted(), _nothing_collected(), _types_remembered(state.flags):
             found = super().compile_extra(func)
         if inner:
             found = found._replace(entry_point=object())  # only what callers know it by
@@ -130,30 +158,6 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
             for environment in found._find_referenced_environments():  # those of inner kernels
                 found.library.codegen.set_env(environment.env_name, environment)
         return found
-
-
-class _Remembering:
-    """Numba's typing context, with a memory for functions and operators of the same types.
-
-    Numba asks again for each use of an operator, and in each round of type inference.
-    """
-
-    _memories: ClassVar[dict[str, dict[Any, Any]]] = {}
-
-    def __init__(self, context: Any, flags: Any) -> None:
-        self._context = context
-        self._memory = self._memories.setdefault(flags.get_mangle_string(), {})
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-    def resolve_function_type(self, function: Any, arguments: Any, keywords: Any) -> Any:
-        if isinstance(function, Dispatcher):
-            return self._context.resolve_function_type(function, arguments, keywords)
-        key = (function, tuple(arguments), tuple(keywords.items()))
-        if key not in self._memory:
-            self._memory[key] = self._context.resolve_function_type(function, arguments, keywords)
-        return self._memory[key]
 
 
 class EntryCode(JITCodeLibrary):  # type: ignore[misc]
