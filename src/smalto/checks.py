@@ -96,10 +96,13 @@ def named(part: Any, method: str) -> Iterator[None]:
         raise
 
 
-def check_finite(name: str, values: Rows, first_row: int = 0, *, whole: bool = True) -> None:
+def check_finite(
+    name: str, values: Rows, first_row: int = 0, *, whole: bool = True, can_miss: bool = False
+) -> None:
     """Raise ValueError if there are NaNs or infinities; say how many, and where the first is.
 
-    ``whole`` tells whether these are all values of that name, not those of a part of its rows.
+    ``whole`` tells whether these are all values of that name, not those of a part of its rows, and
+    ``can_miss`` whether NaN could be declared to mean a missing entry.
     """
     data = values.data if scipy.sparse.issparse(values) else values
     with np.errstate(over="ignore", invalid="ignore"):
@@ -122,6 +125,8 @@ def check_finite(name: str, values: Rows, first_row: int = 0, *, whole: bool = T
         "1 such value" if count == 1 else f"{count} such values"
     )
     message = f"{name} contains NaN or infinity: {some}, the first ({kind}) at {where}"
+    if can_miss and kind == "NaN" and not scipy.sparse.issparse(values):
+        message += '. If NaN means that an entry is missing, say missing="nan"'
     raise ValueError(message)
 
 

@@ -26,8 +26,8 @@ WRONG = {
     r"columns are signals\), got shape \(8,\); for a single one": lambda: spams.omp(
         X[:, 0], D, L=2
     ),
-    r"X contains NaN or infinity: 1 such values, the first \(NaN\) at \(3, 5\)": lambda: (
-        spams.lasso(HOLED, D, lambda1=1)
+    r"X contains NaN or infinity: 1 such value, the first \(NaN\) at \(3, 5\)": lambda: spams.lasso(
+        HOLED, D, lambda1=1
     ),
     r"X is empty: its shape is \(8, 0\)": lambda: spams.trainDL(X[:, :0], K=3, lambda1=1),
     "X must hold real numbers": lambda: spams.lasso(X.astype(complex), D, lambda1=1),

@@ -44,7 +44,7 @@ def test_bad_points_are_refused(call):
         v = np.ones(40, np.float32)
         v[place] = -np.inf
         with pytest.raises(
-            ValueError, match=rf"1 such values, the first \(inf.*\) at \({place},\)"
+            ValueError, match=rf"1 such value, the first \(inf.*\) at \({place},\)"
         ):
             call(v)
     with pytest.raises(ValueError, match=r"empty, got shape \(0,\)"):

@@ -60,7 +60,7 @@ def test_wrong_data_is_refused_and_leaves_the_model_as_it_was():
     bad = samples(50)
     bad[3, 2] = np.nan
     for wrong, message in [
-        (bad, r"1 such values, the first \(NaN\) at \(3, 2\)"),
+        (bad, r"1 such value, the first \(NaN\) at \(3, 2\)"),
         (np.zeros((50, M)), "are zero or masked: nothing to learn from"),
         (np.zeros((0, M)), "0 sample"),
         (X[0], "Reshape your data"),

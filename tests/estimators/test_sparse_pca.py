@@ -182,7 +182,7 @@ def test_wrong_data():
     bad = X[:30].copy()
     bad[3, 2] = np.nan
     for method in ("fit", "partial_fit", "transform", "score"):
-        with pytest.raises(ValueError, match=r"1 such values, the first \(NaN\) at \(3, 2\)"):
+        with pytest.raises(ValueError, match=r"1 such value, the first \(NaN\) at \(3, 2\)"):
             getattr(fitted, method)(bad)
         with pytest.raises(TypeError, match="without missing entries, got a masked array"):
             getattr(fitted, method)(np.ma.masked_invalid(bad))

@@ -103,7 +103,7 @@ def test_nan_is_named_by_its_place_in_the_file(tmp_path):
     bad[77, 5] = -np.inf
     np.save(tmp_path / "x.npy", bad)
     source = as_source(tmp_path / "x.npy")
-    with pytest.raises(ValueError, match=r"1 such values, the first \(infinity\) at \(77, 5\)"):
+    with pytest.raises(ValueError, match=r"1 such value, the first \(infinity\) at \(77, 5\)"):
         source.rows(np.array([401, 400, 77]))
     import pyarrow as pa
 

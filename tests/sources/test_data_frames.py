@@ -47,7 +47,7 @@ def test_values_that_are_not_available_are_missing(kind):
     wanted = encode(plain.to_numpy(), np.eye(3), CODER, missing="nan")
     got = encode(frame, np.eye(3), CODER, missing="nan")
     np.testing.assert_array_equal(got.toarray(), wanted.toarray())
-    with pytest.raises(ValueError, match=r"contains NaN or infinity: 1 such values.*\(1, 1\)"):
+    with pytest.raises(ValueError, match=r"contains NaN or infinity: 1 such value.*\(1, 1\)"):
         encode(frame, np.eye(3), CODER)
     settings = {"coder": CODER, "missing": "nan", "random_state": 0}
     fits = [DictionaryLearning(3, **settings).fit(table) for table in (frame, plain)]

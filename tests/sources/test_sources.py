@@ -67,7 +67,7 @@ def test_nan_in_a_memory_map_is_found_when_read(tmp_path):
     mapped[31, 2] = np.nan
     source = as_source(mapped)
     source.rows(np.array([1, 2]))
-    with pytest.raises(ValueError, match=r"1 such values, the first \(NaN\) at \(31, 2\)"):
+    with pytest.raises(ValueError, match=r"1 such value, the first \(NaN\) at \(31, 2\)"):
         source.rows(np.array([40, 31, 3]))
 
 

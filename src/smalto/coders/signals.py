@@ -69,7 +69,7 @@ def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> 
         nan = np.isnan(X)
         holes = nan if holes is None else holes | nan
     if holes is None or not holes.any():
-        check_finite(name, X)
+        check_finite(name, X, can_miss=True)
         check_scale(name, X, float_dtype(X.dtype))
         return Signals(X)
     X = np.where(holes, X.dtype.type(0), X)

@@ -75,7 +75,8 @@ def finite_rows(
     except ValueError:
         bad = [i for i in range(len(numbers)) if not _is_finite(batch[[i]])]
         first = min(bad, key=lambda i: int(numbers[i]))
-        check_finite(name, batch[[first]], int(numbers[first]), whole=False)
+        row = batch[[first]]
+        check_finite(name, row, int(numbers[first]), whole=False, can_miss=True)
         raise
     return batch
 

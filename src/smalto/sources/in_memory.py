@@ -38,7 +38,7 @@ class ArraySource(Source):
         X = as_rows("X", X)
         check_not_empty(X.shape)
         if not nan:
-            check_finite("X", X)
+            check_finite("X", X, can_miss=True)
         return cls(X, X.shape[0], X.shape[1], float_dtype(X.dtype))
 
     def rows(self, numbers: Array) -> Rows:
