@@ -43,9 +43,7 @@ def test_bad_points_are_refused(call):
     for place in [0, 17, 39]:
         v = np.ones(40, np.float32)
         v[place] = -np.inf
-        with pytest.raises(
-            ValueError, match=rf"1 such value, the first \(inf.*\) at \({place},\)"
-        ):
+        with pytest.raises(ValueError, match=rf"1 such value, the first \(inf.*\) at \({place},\)"):
             call(v)
     with pytest.raises(ValueError, match=r"empty, got shape \(0,\)"):
         call([])

@@ -34,12 +34,17 @@ def said(monkeypatch):
     return lines
 
 
-def compile_for(watch, lines, count, module="coding.lasso"):
+def ended(*, failed=False):
+    """The event that it triggers at the end."""
+    return SimpleNamespace(is_failed=failed)
+
+
+def compile_for(watch, lines, count, module="coding.lasso", *, failed=False):
     """Compile until there are so many lines."""
     watch.on_start(event(module))
     while len(lines) < count:
         compiling.time.sleep(0.001)
-    watch.on_end(None)
+    watch.on_end(ended(failed=failed))
 
 
 def test_each_family_that_takes_long_is_mentioned_once(said, monkeypatch):
@@ -52,6 +57,14 @@ def test_each_family_that_takes_long_is_mentioned_once(said, monkeypatch):
         f"smalto: compiling the lasso kernels, once for this machine: about {seconds} s",
         "smalto: compiling the coding kernels, once for this machine",
     ]
+
+
+def test_what_ctrl_c_has_ended_is_mentioned_again(said, monkeypatch):
+    monkeypatch.setattr(compiling, "cache_folder", lambda: "somewhere")
+    watch = compiling._Watch()
+    compile_for(watch, said, 1, failed=True)
+    compile_for(watch, said, 2)
+    assert said[0] == said[1]
 
 
 def test_what_cannot_be_kept_is_not_called_once(said, monkeypatch):
@@ -77,7 +90,7 @@ def test_functions_of_others_are_counted_but_not_mentioned(said):
     function = SimpleNamespace(__module__="somebody.else")
     watch.on_start(SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)}))
     compiling.time.sleep(0.05)
-    watch.on_end(None)
+    watch.on_end(ended())
     assert watch.seconds() >= 0.05
     assert said == []
 
@@ -87,8 +100,8 @@ def test_what_is_soon_compiled_is_not_mentioned(said, monkeypatch):
     watch = compiling._Watch()
     watch.on_start(event())
     watch.on_start(event())
-    watch.on_end(None)
-    watch.on_end(None)
+    watch.on_end(ended())
+    watch.on_end(ended())
     assert watch._speaker is None
     assert said == []
     assert watch.seconds() > 0
@@ -115,7 +128,7 @@ def test_a_terminal_shows_the_seconds_while_it_compiles(monkeypatch, level):
             compiling.time.sleep(0.001)
             if "kernels, 0 s" in terminal.getvalue() or level == logging.ERROR:
                 break
-        watch.on_end(None)
+        watch.on_end(ended())
     finally:
         logger.setLevel(logging.NOTSET)
     shown = terminal.getvalue().split("\r")

@@ -25,12 +25,12 @@ _REFRESH = 0.5  # seconds between two updates of the line in a terminal
 # first module whose name a kernel's begins with counts.
 _FAMILIES = {
     "coding.lars": ("regularization path", 3),
-    "coding.lasso": ("lasso", 6),
-    "coding.constrained": ("constrained lasso", 6),
+    "coding.lasso": ("lasso", 5),
+    "coding.constrained": ("constrained lasso", 5),
     "coding.omp": ("matching pursuit", 5),
     "coding.joint_omp": ("joint matching pursuit", 4),
     "coding.joint": ("joint lasso", 7),
-    "coding.grouped": ("group lasso", 10),
+    "coding.grouped": ("group lasso", 8),
     "coding.nonnegative": ("NMF", 1),
     "coding": ("coding", None),
     "learning": ("learning", 2),
@@ -75,6 +75,8 @@ class _Watch(event.Listener):  # type: ignore[misc]
             seconds = time.perf_counter() - self._began
             self._total += seconds
             self._spent[self._family[0]] = self._spent.get(self._family[0], 0.0) + seconds
+            if event.is_failed:  # by Ctrl-C, say: it will be compiled, and mentioned, again
+                self._mentioned.discard(self._family[0])
             self._done.set()
             speaker, self._speaker = self._speaker, None
         if speaker is not None:
