@@ -186,5 +186,5 @@ def test_functions_without_a_module_are_counted_too():
     event = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
     watch = compiling._Watch()
     watch.on_start(event)
-    watch.on_end(event)
+    watch.on_end(ended())
     assert watch.seconds() > 0
