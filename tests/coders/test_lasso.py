@@ -1,5 +1,7 @@
 """The lasso coder: exact on everything, whatever the road to it."""
 
+from dataclasses import replace
+
 import naive
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 from scipy import sparse
 
 from smalto import encode, lasso_path
-from smalto.coders import Lasso
+from smalto.coders import Lasso, wanted_nonzeros
 from smalto.coders.lasso import default_lam
 
 # Violation of optimality allowed, relative to lam + the size of the correlations.
@@ -224,6 +226,31 @@ def test_nonzeros_calibration_is_exact_on_a_small_set():
     X, D = ordinary(n=30, k=20, m=12)
     lam = Lasso(mean_nonzeros=4).resolve(X, D).lam
     assert encode(X, D, Lasso(lam)).nnz == 4 * 30
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("nonzeros", [0.5, 4, 5.5])
+def test_calibration_by_coding_is_close_to_that_by_paths(nonzeros, positive, dtype, monkeypatch):
+    X, D = ordinary(n=300, k=20, m=12)
+    X[::5] *= 10.0  # the few signals that are looked at first are unlike the others
+    X, D = X.astype(dtype), D.astype(dtype)
+    coder = Lasso(mean_nonzeros=nonzeros, ridge=0.01, positive=positive)
+    lams = [coder.resolve(X, D, n_threads).lam for n_threads in (1, 3)]
+    assert lams[0] == lams[1]
+    codes = encode(X, D, replace(coder, lam=lams[0], mean_nonzeros=None))
+    assert codes.nnz / 300 == pytest.approx(nonzeros, rel=0.01)
+    monkeypatch.setattr(wanted_nonzeros, "FEW", len(X))
+    assert lams[0] == pytest.approx(coder.resolve(X, D).lam, rel=0.1)
+
+
+def test_calibration_where_codes_are_never_dense_enough():
+    X, D = ordinary(n=200, k=20, m=12)
+    X = D[np.arange(200) % 20] * (1 + np.arange(200))[:, None]  # one atom each
+    with pytest.warns(UserWarning, match="mean_nonzeros=5 was not reached"):
+        assert encode(X, D, Lasso(mean_nonzeros=5)).nnz == 200
+    with pytest.raises(ValueError, match="no signal is correlated with any atom"):
+        Lasso(mean_nonzeros=2).resolve(np.zeros((200, 12)), D)
 
 
 def test_empty_input_gives_empty_codes():

@@ -34,6 +34,45 @@ def test_agrees_with_numpy_and_stores_everything():
     assert np.array_equal(codes.data, encode(X, D, Ridge(0.3), n_threads=1).data)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(24, 16), (16, 24)])
+def test_one_product_gives_what_the_solver_gives(shape, dtype, monkeypatch):
+    X, D = ordinary(n=300, k=shape[0], m=shape[1])
+    X, D = X.astype(dtype), D.astype(dtype)
+    X[7] *= dtype(1e15)  # coded at another scale
+    D[3] = 0.0
+    codes = encode(X, D, Ridge(0.3), n_threads=1)
+    assert codes.nnz == 300 * (len(D) - 1)
+    np.testing.assert_array_equal(codes.data, encode(X, D, Ridge(0.3), n_threads=3).data)
+    sizes = np.linalg.norm(X, axis=1, keepdims=True)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-13
+    same = {"atol": tolerance, "rtol": 0}
+    from_csr = encode(sparse.csr_array(X), D, Ridge(0.3))
+    np.testing.assert_allclose(from_csr.toarray() / sizes, codes.toarray() / sizes, **same)
+    monkeypatch.setattr(Ridge, "linear", lambda self, D: None)
+    solved = encode(X, D, Ridge(0.3))
+    np.testing.assert_allclose(solved.toarray() / sizes, codes.toarray() / sizes, **same)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("lam", [1e-20, 1e-12, 1e-8, 1e-4, 1.0])
+@pytest.mark.parametrize("shape", [(12, 30), (30, 12)])
+def test_product_is_refused_where_rounding_would_spoil_it(shape, lam, dtype):
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((shape[0], 6)), rng.standard_normal((6, shape[1]))
+    D = (left * 10.0 ** -np.arange(6.0) @ right).astype(dtype)  # singular
+    X = rng.standard_normal((40, shape[1])).astype(dtype)
+    W = Ridge(lam).linear(D)
+    assert W is None if lam <= 1e-12 else lam < 1.0 or W is not None
+    if W is not None:
+        wide = D.astype(np.float64)
+        a = (X @ W.T).astype(np.float64)
+        gradient = (X - a @ wide) @ wide.T - lam * a
+        gap = (gradient**2).sum(axis=1) / (2 * lam)
+        promised = 1e-3 if dtype == np.float32 else 1e-8
+        assert np.all(gap <= 0.05 * promised * (X.astype(float) ** 2).sum(axis=1))
+
+
 def test_tiny_lam_with_dependent_atoms():
     X, D = DEGENERATE["duplicate atoms"]
     for dtype in DTYPES:

@@ -11,7 +11,7 @@ from scipy import sparse
 from smalto import encode, learn
 from smalto.coders import Lasso
 from smalto.coders.codes import Codes
-from smalto.constraints import Constraint, L2Ball
+from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.kernels.coding.fit import fit_of_rows
 from smalto.learners import SGD
 from smalto.learning.dictionary.sweep import gradient_step, sweep
@@ -198,6 +198,26 @@ def test_gradient_step():
         D = D0.copy()
         gradient_step(D, Stats(A, B), 0.01, L2Ball(), n_threads)
         np.testing.assert_allclose(D, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [L2Ball(), L2Ball(positive=True), ElasticNetBall(0.5), FusedLassoBall(0.3, 0.2), Simplex()],
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gradient_step_projects_atom_by_atom(constraint, dtype):
+    rng = np.random.default_rng(8)
+    D0, A, B = sweep_problem(rng, 70, 9)
+    D0 = D0.astype(dtype)
+    expected = D0 - dtype(0.01) * (A.astype(dtype) @ D0 - B.astype(dtype))
+    for atom in expected:
+        constraint.project(atom)
+    results = []
+    for n_threads in (1, 3):
+        results.append(D0.copy())
+        gradient_step(results[-1], Stats(A, B), 0.01, constraint, n_threads)
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_allclose(results[0], expected, atol=1e-5 if dtype == np.float32 else 1e-12)
 
 
 def test_sgd_sums_the_gradients_of_a_batch():

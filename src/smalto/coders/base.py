@@ -154,6 +154,13 @@ class Coder(ABC):
         """Whether each atom can be scaled by itself, which divides its coefficients and no more."""
         return False
 
+    def linear(self, D: Array) -> Array | None:
+        """Return W (k, m) if the codes of signals x are ``x Wᵀ``, up to rounding that does no harm.
+
+        None, the default, if they are not: then codes come from `solver`.
+        """
+        return None
+
     def certain(self, problem: Problem) -> Array | None:
         """Return float64 codes found by a slow method that atoms of any similarity cannot mislead.
 

@@ -102,6 +102,10 @@ def code_rows(
         Compute ``fit``, which is otherwise undefined.
     """
     n = len(signals)
+    if prepared.linear is not None and prepared.exponents is None and signals.missing is None:
+        coded = _code_linearly(signals, prepared, n_threads, measured)
+        if coded is not None:
+            return coded
     start = start if "start" in prepared.coder.takes else None
     cuts = _cuts(n, signals.groups)
     parts: list[Any] = [None] * (len(cuts) - 1)
@@ -123,6 +127,44 @@ def code_rows(
     coded = _stacked(parts)
     warn_if_short(coded.short, dtype)
     return coded
+
+
+def _code_linearly(
+    signals: Signals, prepared: Prepared, n_threads: int, measured: bool
+) -> Coded | None:
+    """Code rows by one product, straight into the result; None if some are of unusual size."""
+    n, count, dtype = len(signals), len(prepared.used), prepared.G.dtype
+    size = n * count
+    # One array for both: the system takes the memory of two back at each call.
+    both = np.empty(size + -(-4 * size // dtype.itemsize), dtype)
+    values = both[:size].reshape(n, count)
+    indices = both[size:].view(np.int32)[:size].reshape(n, count)
+    norms, fit = np.empty(n), np.empty(n)
+    cuts = _cuts(n, None)
+    ordinary = np.zeros(len(cuts) - 1, np.bool_)
+
+    def task(number: int) -> None:
+        rows = slice(cuts[number], cuts[number + 1])
+        x = as_floats(signals.X[rows], dtype)
+        with np.errstate(over="ignore"):
+            squares = squared_norms(x)
+            ordinary[number] = signal_exponents(x, squares) is None
+        if ordinary[number]:
+            norms[rows], indices[rows] = squares, prepared.used
+            products(x, prepared.linear, values[rows])  # type: ignore[arg-type]
+            if measured:
+                fit[rows] = _fit_dense(x, values[rows], prepared)
+
+    run_tasks(task, len(ordinary), n_threads)
+    if not ordinary.all():
+        return None
+    codes = Codes(count * np.arange(n + 1), indices.reshape(-1), values.reshape(-1))
+    return Coded(codes, fit, norms, np.ones(n, np.int32))
+
+
+def _fit_dense(x: Rows, values: Array, prepared: Prepared) -> Array:
+    """Return ``½‖x − αD‖²`` of each row, from the coefficients of all atoms in use."""
+    return 0.5 * squared_norms(np.asarray(x - values @ prepared.padded[prepared.used]))
 
 
 def _with_ordinary_weights(signals: Signals, prepared: Prepared) -> tuple[Signals, Prepared]:
@@ -184,6 +226,12 @@ def _code_chunk(
 ) -> Coded:
     """Code signals of ordinary size, and mend codes that rounding has spoilt."""
     n, x = len(part), part.X
+    if prepared.linear is not None and part.missing is None:
+        values = products(x, prepared.linear)
+        count = values.shape[1]
+        codes = Codes(count * np.arange(n + 1), np.tile(prepared.used, n), values.reshape(-1))
+        fit = _fit_dense(x, values, prepared) if measured else np.zeros(n)
+        return Coded(codes, fit, norms.astype(np.float64), np.ones(n, np.int32))
     Q = products(x, prepared.padded)
     rounds, fit = np.zeros(n, np.int32), np.zeros(n)
     chunk = Chunk(

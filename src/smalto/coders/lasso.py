@@ -21,7 +21,6 @@ from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.dense_nonnegative import inverse, solve_dense
 from smalto.coders.kernel_output import GrowingCodes
-from smalto.coders.lasso_paths import lam_for_nonzeros
 from smalto.coders.masked_gram import (
     float32_copy,
     from_own_units,
@@ -31,6 +30,7 @@ from smalto.coders.masked_gram import (
     with_weights,
 )
 from smalto.coders.parameters import as_weights, check_count, check_finite_number, scaled_number
+from smalto.coders.wanted_nonzeros import Count, lam_for_nonzeros
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.lasso import Penalty, lasso_rows, make_search
@@ -58,7 +58,7 @@ class Lasso(Coder):
         Require α ≥ 0.
     mean_nonzeros : float, optional
         Instead of ``lam``: choose it such that codes have about this many nonzeros on average.
-        It is computed exactly for a sample, from the full regularization path of each signal.
+        It is found by coding a sample of up to 512 signals with several values of it.
         While a dictionary is being learned, it is updated at steps 1, 2, 4, 8, ...
         Signals with missing entries, or with weights of their own, need ``lam``.
     penalty_weights : array (k,), optional
@@ -98,7 +98,12 @@ class Lasso(Coder):
             check_count("penalty_weights", self.penalty_weights, len(D))
             D = D / np.asarray(self.penalty_weights, D.dtype)[:, None]
         if self.mean_nonzeros is not None:
-            lam = lam_for_nonzeros(X, D, self.mean_nonzeros, self.ridge, self.positive, n_threads)
+            ridge, positive = float(self.ridge), bool(self.positive)
+
+            def count_over(G: Array) -> Count:
+                return _nonzeros_over(G, positive)
+
+            lam = lam_for_nonzeros(X, D, self.mean_nonzeros, ridge, positive, n_threads, count_over)
             if lam is None:
                 if self.lam is not None:  # these rows say nothing: keep the earlier lam
                     return self
@@ -293,6 +298,18 @@ def default_lam(X: Rows) -> float:
         mean_square *= data.size / (X.shape[0] * X.shape[1])
     # mean_square is per entry: 1.2/√m · √(m · mean_square)
     return 1.2 * float(np.sqrt(mean_square))
+
+
+def _nonzeros_over(G: Array, positive: bool) -> Count:
+    """Return a function that counts nonzeros of codes over a dictionary with Gram matrix G."""
+    exact = G.reshape(-1)
+    fast = float32_copy(exact)
+
+    def count(Q: Array, lam: float) -> int:
+        chunk = Chunk(Q, np.zeros(len(Q)), np.zeros(len(Q), np.int32))
+        return int(_solve_rows(exact, fast, chunk, lam, 0.0, positive).indptr[-1])
+
+    return count
 
 
 def _solve_rows(

@@ -1,4 +1,4 @@
-"""Exact regularization paths of the lasso, and the choice of lam for a number of nonzeros."""
+"""Exact regularization paths of the lasso."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import scipy
 from smalto.checks import (
     Array,
     Matrix,
-    Rows,
     as_dictionary,
     check_finite,
     check_number,
@@ -31,9 +30,6 @@ from smalto.kernels.coding.lars import (
     lars_path,
     make_path_scratch,
 )
-from smalto.threads import run_tasks
-
-CALIBRATION_ROWS = 512  # signals whose paths determine lam for a number of nonzeros
 
 
 @dataclass(frozen=True)
@@ -138,13 +134,13 @@ def lasso_path(
             lam_end=scaled_number(lam_end, 2.0**-signal, 2.0**-atom),
         )
         return Path(np.ldexp(path.lams, signal + atom), shifted(path.codes, signal - atom))
-    G, width = _padded_gram(D, ridge)
+    G, width = padded_gram(D, ridge)
     q = np.zeros(width)
     q[: len(D)] = D @ x.astype(np.float64)
     k, scale = len(D), float(np.abs(q).max())
     shaken = q
     for attempt in range(4):
-        lams, indptr, indices, values = _follow(G, shaken, k, lam_end, positive, k + 1)
+        lams, indptr, indices, values = follow(G, shaken, k, lam_end, positive, k + 1)
         codes = scipy.sparse.csr_array((values, indices, indptr), shape=(len(lams), k))
         if _is_path(lams, codes.toarray(), G.reshape(width, width)[:k, :k], q[:k], scale, positive):
             break
@@ -166,59 +162,8 @@ def _is_path(lams: Array, codes: Array, G: Array, q: Array, scale: float, positi
     return bool(np.all(np.where(np.abs(codes) > tiny, on, off) <= tiny))
 
 
-def lam_for_nonzeros(
-    X: Rows, D: Array, nonzeros: float, ridge: float, positive: bool, n_threads: int
-) -> float | None:
-    """Return the lam at which codes of X over D have ``nonzeros`` nonzeros on average.
-
-    The number of nonzeros of a signal is a step function of lam, known from its path. The result
-    is the middle of the first step at which the mean over (a sample of) the rows reaches
-    ``nonzeros``; None if no row is correlated with any atom.
-    """
-    k, m = D.shape
-    if nonzeros > min(m, k):
-        message = f"mean_nonzeros must be at most {min(m, k)} (k={k} atoms, m={m}), got {nonzeros}"
-        raise ValueError(message)
-    signal, atom = number_exponent(largest_entry(X)), number_exponent(largest_entry(D))
-    if signal or atom:
-        X, D = shifted(X, -signal), shifted(D, -atom)
-        ridge = scaled_number(ridge, 2.0**-atom, 2.0**-atom)
-        lam = lam_for_nonzeros(X, D, nonzeros, ridge, positive, n_threads)
-        return None if lam is None else scaled_number(lam, 2.0**signal, 2.0**atom)
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, min(CALIBRATION_ROWS, X.shape[0])).astype(int))
-    sample = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
-    G, width = _padded_gram(np.asarray(D, np.float64), ridge)
-    Q = np.zeros((len(rows), width))
-    Q[:, :k] = np.asarray(sample, np.float64) @ np.asarray(D, np.float64).T
-    limit = int(min(k, np.ceil(4 * nonzeros) + 8))  # paths are followed up to this many nonzeros
-    events: list[Any] = [None] * len(rows)
-
-    def task(i: int) -> None:
-        try:
-            lams, indptr, _, _ = _follow(G, Q[i], k, 0.0, positive, limit)
-        except ArithmeticError:  # leave out a signal whose path cannot be followed
-            return
-        # Just below a kink, the code has as many nonzeros as on arrival at the next kink.
-        counts = np.diff(indptr)
-        events[i] = (lams[:-1], np.maximum(counts[1:], counts[:-1]))
-
-    run_tasks(task, len(rows), n_threads)
-    events = [event for event in events if event is not None]
-    if not events:
-        return None
-    lams = np.concatenate([event[0] for event in events])
-    changes = np.concatenate([np.diff(event[1], prepend=0) for event in events])
-    if lams.size == 0 or lams.max() == 0.0:
-        return None
-    order = np.argsort(-lams, kind="stable")
-    mean = np.cumsum(changes[order]) / len(events)
-    reached = np.flatnonzero(mean >= nonzeros)
-    place = int(reached[0]) if reached.size else len(order) - 1
-    lams = np.append(lams[order], 0.0)
-    return float(0.5 * (lams[place] + lams[place + 1]))
-
-
-def _padded_gram(D: Array, ridge: float) -> tuple[Array, int]:
+def padded_gram(D: Array, ridge: float) -> tuple[Array, int]:
+    """Return ``D Dᵀ + ridge I`` in float64, flat, and its width with padding."""
     k = len(D)
     width = padded_width(k)
     G = np.zeros((width, width))
@@ -227,7 +172,7 @@ def _padded_gram(D: Array, ridge: float) -> tuple[Array, int]:
     return G.reshape(-1), width
 
 
-def _follow(
+def follow(
     G: Array, q: Array, k: int, lam_end: float, positive: bool, max_nonzeros: int
 ) -> tuple[Array, Array, Array, Array]:
     """Run the kernel; repeat with more room as long as it runs out of it."""

@@ -56,6 +56,16 @@ class Prepared:
         return self.problem.safe_norm(self.sizes, self.G.dtype)
 
     @cached_property
+    def linear(self) -> Array | None:
+        """W if the codes of signals x over the used atoms are ``x Wᵀ``; see `Coder.linear`."""
+        return self.problem.linear(self.padded[self.used])
+
+    @cached_property
+    def used(self) -> Array:
+        """The numbers of the atoms that are not zero."""
+        return np.flatnonzero(self.sizes.norms > 0).astype(np.int32)
+
+    @cached_property
     def wide(self) -> Array:
         """The padded dictionary in float64."""
         return self.padded.astype(np.float64, copy=False)
@@ -129,11 +139,14 @@ def squared_norms(x: Rows) -> Array:
     return np.asarray(np.einsum("ij,ij->i", x, x))
 
 
-def products(x: Rows, atoms: Array) -> Array:
-    """Return ``x Dᵀ``, C-contiguous."""
+def products(x: Rows, atoms: Array, out: Array | None = None) -> Array:
+    """Return ``x Dᵀ``, C-contiguous; in ``out`` if it is given."""
+    if out is None:
+        out = aligned.empty((x.shape[0], len(atoms)), atoms.dtype)
     if scipy.sparse.issparse(x):
-        return np.ascontiguousarray(x @ atoms.T)
-    return np.matmul(x, atoms.T, out=aligned.empty((len(x), len(atoms)), atoms.dtype))
+        out[...] = x @ atoms.T
+        return out
+    return np.matmul(x, atoms.T, out=out)
 
 
 def solve_part(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:

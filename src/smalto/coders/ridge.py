@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,13 +16,15 @@ from smalto.coders.codes import Codes
 from smalto.coders.parameters import check_finite_number, scaled_number
 from smalto.kernels.coding.fit import elastic_net_of_rows
 
+_FAR_BELOW = 0.1  # of the promised gap
+
 
 @dataclass(frozen=True)
 class Ridge(Coder):
     """A squared penalty: ``min_α ½‖x − αD‖² + lam/2 ‖α‖²``, with dense codes.
 
-    They are ``α = x Dᵀ (D Dᵀ + lam I)⁻¹``, by one Cholesky factorization per dictionary, in
-    float64. Codes are CSR arrays in which all entries are stored, except those of zero atoms.
+    They are ``α = x Dᵀ (D Dᵀ + lam I)⁻¹ = x (DᵀD + lam I)⁻¹ Dᵀ``: one product per signal, with a
+    matrix that is computed once per dictionary, in float64. Codes are CSR arrays in which all entries are stored, except those of zero atoms.
 
     Parameters
     ----------
@@ -54,19 +57,41 @@ class Ridge(Coder):
         """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
         return replace(self, lam=scaled_number(self.lam, atoms, atoms))
 
+    def linear(self, D: Array) -> Array | None:
+        """Return ``(D Dᵀ + lam I)⁻¹ D``, by the smaller of the two Gram matrices.
+
+        The gradient at the code of x is ``x Rᵀ``, with an R that is computed here. It and the
+        rounding of ``x Wᵀ`` bound the gap; None if the bound is not far below what is promised.
+        """
+        if not D.size:
+            return D
+        dtype, lam, D = D.dtype, float(self.lam), D.astype(np.float64)
+        wide = len(D) > D.shape[1]
+        shifted = D.T @ D if wide else D @ D.T
+        shifted[np.diag_indices(len(shifted))] += lam
+        size = float(np.trace(shifted)) * float(np.finfo(dtype).eps)
+        solved = scipy.linalg.cho_solve(_factor(shifted, lam), D.T if wide else D)
+        W = np.ascontiguousarray(solved.T if wide else solved, dtype)
+        R = D @ (D.T @ W) + lam * W - D
+        off = float(np.linalg.norm(R) + size * np.linalg.norm(W))
+        return W if off * off <= _FAR_BELOW * PROMISED_GAP[dtype.itemsize] * lam else None
+
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         used = np.flatnonzero(np.diagonal(G) > 0).astype(np.int32)  # no padding, no zero atoms
-        shifted = G[np.ix_(used, used)].astype(np.float64)
-        shifted[np.diag_indices(len(used))] += float(self.lam)
-        factor = _factor(shifted, float(self.lam))
+
+        @functools.cache
+        def factor() -> Any:
+            shifted = G[np.ix_(used, used)].astype(np.float64)
+            shifted[np.diag_indices(len(used))] += float(self.lam)
+            return _factor(shifted, float(self.lam))
 
         def solve(chunk: Chunk) -> Codes:
             Q, n, count = chunk.Q, len(chunk.Q), len(used)
             chunk.rounds[:] = 1
             codes = np.zeros((n, count))
             if codes.size:
-                codes = scipy.linalg.cho_solve(factor, Q[:, used].T.astype(np.float64)).T
+                codes = scipy.linalg.cho_solve(factor(), Q[:, used].T.astype(np.float64)).T
             return Codes(
                 count * np.arange(n + 1, dtype=np.int64),
                 np.tile(used, n),

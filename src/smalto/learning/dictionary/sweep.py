@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from smalto.checks import Array
-from smalto.constraints.base import Constraint, project_checked
+from smalto.constraints.base import Constraint
 from smalto.kernels.learning.block_sweep import add_scaled
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
@@ -55,18 +55,25 @@ def unknown_below(diagonal: Array) -> float:
 def gradient_step(
     D: Array, stats: Stats, rate: float, constraint: Constraint, n_threads: int
 ) -> None:
-    """Make one projected gradient step ``D ← Π(D − rate (A D − B))``, in place."""
+    """Make one projected gradient step ``D ← Π(D − rate (A D − B))``, in place.
+
+    With R = −rate (A D − B) and the identity in place of A, a sweep is just that.
+    """
     k, m = D.shape
-    moved = np.empty_like(D)
+    R = np.zeros((k, m), D.dtype)
 
-    def task(number: int) -> None:
+    def descend(number: int) -> None:
+        block = slice(number * BLOCK, min((number + 1) * BLOCK, k))
+        A = np.zeros((block.stop - block.start, k), D.dtype)
+        add_scaled(stats.A[block], stats.scale, A)
+        add_scaled(stats.B[block], stats.scale, R[block])
+        R[block] -= A @ D
+        R[block] *= D.dtype.type(rate)
+
+    def project(number: int) -> None:
         first, last = number * BLOCK, min((number + 1) * BLOCK, k)
-        A, B = np.zeros((last - first, k), D.dtype), np.zeros((last - first, m), D.dtype)
-        add_scaled(stats.A[first:last], stats.scale, A)
-        add_scaled(stats.B[first:last], stats.scale, B)
-        moved[first:last] = D[first:last] - D.dtype.type(rate) * (A @ D - B)
-        for j in range(first, last):
-            project_checked(constraint, moved[j], j)
+        identity = np.eye(last - first, k, first, D.dtype)
+        constraint.sweep_block(D, R[first:last], identity, first, 0.0)
 
-    run_tasks(task, -(-k // BLOCK), n_threads)
-    D[:] = moved
+    run_tasks(descend, -(-k // BLOCK), n_threads)
+    run_tasks(project, -(-k // BLOCK), n_threads)
