@@ -1,6 +1,7 @@
 """The commands: learn, encode, show, info, denoise, inpaint."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -117,6 +118,25 @@ def test_info_and_show(model, tmp_path):
     assert (colors[..., 2] > colors[..., 0] + 100).any()  # blue
 
 
+def test_learn_with_held_out_samples_a_log_and_no_words(table, tmp_path):
+    X = np.load(table)
+    np.save(tmp_path / "other.npy", X[:40])
+    out, log = tmp_path / "m.safetensors", tmp_path / "run.jsonl"
+    options = ["-o", out, "--atoms", 6, "--lam", 0.5, "--max-epochs", 400, "--log", log]
+    options += ["--validation", tmp_path / "other.npy", "--early-stopping", 2]
+    done = run("learn", table, *options, "--quiet")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    assert rows[0]["step"] == 0
+    assert rows[-1]["epoch"] < 400 - 1  # stopped early
+    assert rows[-1]["test_cost"] is not None
+    done = run("learn", table, *options, "--force")
+    assert "stopped early" in done.stdout
+    assert f"held-out cost {rows[-1]['test_cost']:.4f}" in done.stdout
+    assert done.stderr.startswith("learning: ")
+    assert "left" in done.stderr
+
+
 def test_learn_from_pictures_and_mend_one(tmp_path):
     photo = datasets.sample_photo("flower")[100:180, 200:300]
     Image.fromarray(photo).save(tmp_path / "photo.png")
@@ -178,6 +198,8 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
         (["learn", "{table}", "-o", "{tmp}/none/m.safetensors"], "there is no folder"),
         (["learn", "{table}", "-o", "{tmp}/m.pkl"], "must end in .safetensors"),
         (["learn", "{table}", "{table}"], "only one table"),
+        (["learn", "{table}", "--log", "{tmp}/run.txt"], "must end in .jsonl or .csv"),
+        (["learn", "{table}", "--validation", "none.npy"], "there is no file none.npy"),
         (["learn", "{tmp}/broken.png"], "not a picture"),
         (["encode", "{table}", "{table}"], "is not a complete safetensors file"),
         (["info", "{tmp}/gone"], "there is no file"),

@@ -277,7 +277,7 @@ class NMF(Factorization):
             state = initial_state(
                 batches, self.n_components, settings, init, self.random_state, threads
             )
-            run.begin(state)
+            run.begin(state, limits, batches.n_rows)
             stopped = None
             if not sketches:
                 first = replace(limits, epochs=min(FIRST_EPOCHS, limits.epochs))

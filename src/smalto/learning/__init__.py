@@ -4,6 +4,7 @@ from smalto.learning._learn import Result, learn
 from smalto.learning.callbacks.base import Callback
 from smalto.learning.callbacks.checkpoint import Checkpoint
 from smalto.learning.callbacks.early_stopping import EarlyStopping
+from smalto.learning.callbacks.log import Log
 from smalto.learning.callbacks.progress import Progress
 from smalto.learning.files.as_json import register
 from smalto.learning.files.model import Model
@@ -16,6 +17,7 @@ __all__ = [
     "Callback",
     "Checkpoint",
     "EarlyStopping",
+    "Log",
     "Model",
     "OneByOne",
     "Progress",

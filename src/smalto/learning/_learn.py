@@ -169,8 +169,8 @@ def learn(
         Start with a smaller λ and increase it step by step.
     callbacks : iterable of callables
         Called after every step as ``callback(state, record)``; a true result ends the run. Each is
-        a plain function or a `smalto.learning.Callback`, such as `Progress`, `EarlyStopping` and
-        `Checkpoint`. Later steps change the state: copy what you keep.
+        a plain function or a `smalto.learning.Callback`, such as `Progress`, `Log`, `EarlyStopping`
+        and `Checkpoint`. Later steps change the state: copy what you keep.
     n_threads : int, optional
         Number of threads; by default every available core. The result does not depend on it.
     random_state : int, Generator or RandomState, optional
@@ -225,7 +225,7 @@ def learn(
             else:
                 check_random_state(random_state)
                 state = _resumed(state, n_atoms, settings, init, batches)
-            run.begin(state)
+            run.begin(state, limits, batches.n_rows)
             stopped = run.loop(batches, state, limits)
             run.finish(state)
     if state.history:

@@ -64,12 +64,13 @@ class Run:
         finally:
             self._stack.close()
 
-    def begin(self, state: State) -> None:
-        """Record the cost of held-out samples, if this is before the first step."""
+    def begin(self, state: State, limits: Limits, n_rows: int | None) -> None:
+        """Record the cost of held-out samples, if this is before the first step; call callbacks."""
         if self.validation is not None and state.step == 0 and not state.history:
             record = state.record(lam=state.coder.describe()["lam"])
             cost = self.validation.cost(state, self.n_threads)
             state.history.append(replace(record, test_cost=cost))
+        self._callbacks.begin(state, lambda record: limits.share(record, n_rows))
 
     def after_step(self, state: State, record: Record) -> str | None:
         """Record a step and call the callbacks; return why to stop, or None to continue."""

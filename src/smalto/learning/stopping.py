@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smalto.checks import check_integer, check_number
+from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 from smalto.warn import warn
 
@@ -43,6 +44,13 @@ class Limits:
         if state.seconds >= self.seconds:
             return "seconds"
         return None
+
+    def share(self, record: Record, n_rows: int | None) -> float | None:
+        """Return how much of a run is done, by the limit that is nearest; None if that is unknown."""
+        done = [record.step / max(self.steps, 1), record.seconds / max(self.seconds, 1e-9)]
+        if n_rows is not None:
+            done.append(record.samples / (n_rows * self.epochs))
+        return min(max(done), 1.0) if max(done) > 0 else None
 
     def warn_of_fewer_epochs(self, state: State) -> None:
         """Warn that a stream that can be read only once has ended before ``max_epochs``."""

@@ -17,7 +17,6 @@ from smalto.cli.errors import INTERRUPTED, fail, plain_errors
 from smalto.cli.model_files import by_energy, energy_of_atoms
 from smalto.cli.option_types import Force, Seed, Threads
 from smalto.cli.outputs import need_matplotlib, write_figure, write_picture
-from smalto.cli.progress_bar import ProgressBar
 from smalto.learning.memory.record import Record
 
 FILES = ("damaged.png", "restored.png", "before-after.png", "dictionary.png", "cost.png")
@@ -57,6 +56,7 @@ def demo(
     from smalto.coders import Lasso
     from smalto.datasets import sample_photo
     from smalto.image import PatchSource, inpaint, text_mask
+    from smalto.learning import Progress
 
     original = sample_photo(photo.value)
     mask = text_mask(original.shape[:2])
@@ -75,16 +75,15 @@ def demo(
     coder = Lasso(1.2 / math.sqrt(train.n_features))
     settings: dict[str, Any] = {"validation": test, "n_threads": threads, "random_state": seed}
     with plain_errors():
-        with ProgressBar(seconds=seconds) as bar:
-            result = learn(
-                train,
-                atoms,
-                coder,
-                max_seconds=seconds,
-                validate_every=_milestones(),
-                callbacks=(bar,),
-                **settings,
-            )
+        result = learn(
+            train,
+            atoms,
+            coder,
+            max_seconds=seconds,
+            validate_every=_milestones(),
+            callbacks=(Progress(),),
+            **settings,
+        )
         last = result.history[-1]
         if last.step == 0:  # interrupted before the first step
             raise typer.Exit(INTERRUPTED)

@@ -20,7 +20,6 @@ from smalto.cli.option_types import (
     Seed,
     Threads,
 )
-from smalto.cli.progress_bar import ProgressBar
 from smalto.cli.restoration import check_outputs, dictionary_settings, write_restored
 
 
@@ -53,6 +52,7 @@ def denoise(
       smalto denoise noisy.png -o clean.png --compare before-after.png
     """
     from smalto import image
+    from smalto.learning import Progress
 
     out = check_outputs(picture, out, compare, force)
     with plain_errors():
@@ -63,15 +63,14 @@ def denoise(
             typer.echo(f"noise: standard deviation {sigma:.1f}", err=True)
         settings = dictionary_settings(model, atoms, patch, pixels)
         started = time.perf_counter()
-        with ProgressBar() as bar:
-            restored = image.denoise(
-                pixels,
-                sigma,
-                channel_axis=channel_axis,
-                joint=joint,
-                callbacks=(bar,),
-                n_threads=threads,
-                random_state=seed,
-                **settings,
-            )
+        restored = image.denoise(
+            pixels,
+            sigma,
+            channel_axis=channel_axis,
+            joint=joint,
+            callbacks=(Progress(),),
+            n_threads=threads,
+            random_state=seed,
+            **settings,
+        )
         write_restored(out, restored, compare, pixels, started)

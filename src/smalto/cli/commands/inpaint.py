@@ -24,7 +24,6 @@ from smalto.cli.option_types import (
     Seed,
     Threads,
 )
-from smalto.cli.progress_bar import ProgressBar
 from smalto.cli.restoration import check_outputs, dictionary_settings, write_restored
 
 
@@ -67,6 +66,7 @@ def inpaint(
       smalto inpaint scan.jpg --key '#ff0000' --key-tolerance 40 -o restored.png
     """
     from smalto import image
+    from smalto.learning import Progress
 
     if (mask is None) == (key is None):
         fail("say where the damage is: with either --mask or --key")
@@ -80,16 +80,15 @@ def inpaint(
         typer.echo(f"{100 * damaged.mean():.1f} % of the pixels are damaged", err=True)
         settings = dictionary_settings(model, atoms, patch, pixels)
         started = time.perf_counter()
-        with ProgressBar() as bar:
-            restored = image.inpaint(
-                pixels,
-                damaged,
-                channel_axis=2 if pixels.ndim == 3 else None,
-                callbacks=(bar,),
-                n_threads=threads,
-                random_state=seed,
-                **settings,
-            )
+        restored = image.inpaint(
+            pixels,
+            damaged,
+            channel_axis=2 if pixels.ndim == 3 else None,
+            callbacks=(Progress(),),
+            n_threads=threads,
+            random_state=seed,
+            **settings,
+        )
         write_restored(out, restored, compare, pixels, started)
 
 

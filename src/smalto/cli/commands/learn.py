@@ -13,7 +13,8 @@ from smalto.cli.inputs import is_picture, open_table
 from smalto.cli.model_files import energy_of_atoms
 from smalto.cli.option_types import Force, Seed, Threads
 from smalto.cli.outputs import STREAM, check_output
-from smalto.cli.progress_bar import ProgressBar
+
+_HELD_OUT = 10_000  # samples of --validation that are used, at most
 
 
 def learn(
@@ -79,6 +80,30 @@ def learn(
     checkpoint_seconds: Annotated[
         float, typer.Option(min=0, help="Seconds between checkpoints.")
     ] = 30.0,
+    validation: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Held-out pictures or a table of held-out samples, whose cost is measured now and "
+            "then; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    early_stopping: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Stop after this many measurements of the cost without an improvement; the cost "
+            "is that of the held-out samples if there are some.",
+            show_default=False,
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(help="Write a record of each step to this file: .jsonl or .csv."),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")
+    ] = False,
     threads: Threads = None,
     seed: Seed = 0,
     force: Force = False,
@@ -96,24 +121,33 @@ def learn(
       smalto learn samples.npy --atoms 100 --mean-nonzeros 10 --max-epochs 5
 
       smalto learn samples.npy --max-epochs 5 --resume
+
+      smalto learn photos/ --max-epochs 50 --validation other.jpg --early-stopping 3 --log run.csv
     """
     from smalto import Model
     from smalto import learn as run
     from smalto.coders import Lasso
     from smalto.learners import Online
-    from smalto.learning import Checkpoint
+    from smalto.learning import Callback, Checkpoint, EarlyStopping, Log, Progress
 
     check_output(out, force or resume, (".safetensors",))
     checkpoint = out.with_suffix(".state.safetensors")
     _check_checkpoint(checkpoint, resume, force)
     if lam is not None and mean_nonzeros is not None:
         fail("give either --lam or --mean-nonzeros")
+    if log is not None:
+        check_output(log, force or resume, (".jsonl", ".csv"))
     if max_epochs is None and max_seconds is None:
         max_epochs = 1
+    say = _nothing if quiet else typer.echo
     with plain_errors():
         source, about = _open_data(data, patch, gray, missing)
+        held_out = None
+        if validation:
+            held_out = _some_rows(_open_data(validation, patch, gray, missing)[0])
         if resume:
             problem = _saved_problem(checkpoint)
+            say(_where(problem["state"]))
         else:
             problem = {
                 "n_atoms": atoms,
@@ -122,22 +156,33 @@ def learn(
                 "learner": Online(batch),
                 "random_state": seed,
             }
-        saver = Checkpoint(checkpoint, every_seconds=checkpoint_seconds, keep=1)
-        with _bar(source, problem, max_epochs, max_seconds) as bar:
-            result = run(
-                source,
-                max_epochs=max_epochs,
-                max_seconds=max_seconds,
-                callbacks=(saver, bar),
-                missing="nan" if missing else None,
-                n_threads=threads,
-                **problem,
-            )
+        callbacks: list[Callback] = [
+            Checkpoint(checkpoint, every_seconds=checkpoint_seconds, keep=1)
+        ]
+        if log is not None:
+            callbacks.append(Log(log))
+        if early_stopping is not None:
+            callbacks.append(EarlyStopping(early_stopping))
+        if not quiet:
+            callbacks.append(Progress())
+        n = getattr(source, "n_rows", None)
+        if n is not None:
+            say(f"{n:,} samples of {source.n_features} numbers, {problem['n_atoms']} atoms")
+        result = run(
+            source,
+            max_epochs=max_epochs,
+            max_seconds=max_seconds,
+            callbacks=callbacks,
+            validation=held_out,
+            missing="nan" if missing else None,
+            n_threads=threads,
+            **problem,
+        )
         if result.state.step:
             energy = energy_of_atoms(result.state).tolist()
             about |= {"use": energy, "samples": result.state.samples}
             Model.of(result.state, about).save(out)
-    _report(result, out)
+    say(_summary(result, out))
     if result.stopped == "interrupt":
         typer.echo(f"stopped: continue from {checkpoint} with --resume", err=True)
         raise typer.Exit(INTERRUPTED)
@@ -188,34 +233,39 @@ def _saved_problem(checkpoint: Path) -> dict[str, Any]:
     from smalto import State
 
     state = State.load(checkpoint)
-    typer.echo(f"continuing after {state.samples:,} samples, in epoch {state.epoch + 1}")
     return {"n_atoms": len(state.D), "state": state}
 
 
-def _bar(
-    source: Any, problem: dict[str, Any], max_epochs: int | None, max_seconds: float | None
-) -> ProgressBar:
-    """A progress bar over the samples if their number is known, else over the seconds."""
-    n = getattr(source, "n_rows", None)
-    if n is not None:
-        typer.echo(f"{n:,} samples of {source.n_features} numbers, {problem['n_atoms']} atoms")
-    if n is None or max_epochs is None:
-        return ProgressBar(seconds=max_seconds)
-    return ProgressBar(samples=n * max_epochs)
+def _where(state: Any) -> str:
+    """Say where a resumed run goes on."""
+    return f"continuing after {state.samples:,} samples, in epoch {state.epoch + 1}"
 
 
-def _report(result: Any, out: Path) -> None:
-    """Print a summary of the run."""
+def _some_rows(source: Any) -> Any:
+    """Return samples of a source to measure the cost of, spread evenly if there are too many."""
+    n = source.n_rows
+    return source.rows(np.unique(np.linspace(0, n - 1, min(n, _HELD_OUT)).astype(np.int64)))
+
+
+def _nothing(text: str) -> None:
+    """Do not print."""
+
+
+def _summary(result: Any, out: Path) -> str:
+    """Return a summary of the run."""
     last = result.history[-1] if result.history else None
     if last is None or not last.step:
-        typer.echo("nothing was learned")
-        return
+        return "nothing was learned"
     lam = "" if last.lam is None else f", lam {last.lam:.4g}"
-    typer.echo(
+    held_out = "" if last.test_cost is None else f", held-out cost {last.test_cost:.4f}"
+    why = ", stopped early" if result.stopped == "callback" else ""
+    text = (
         f"{len(result.D)} atoms from {last.samples:,} samples in {last.seconds:.1f} s "
-        f"({last.samples / max(last.seconds, 1e-9):,.0f} per second); cost {last.batch_cost:.4f}, "
-        f"{last.mean_nonzeros:.1f} nonzeros per sample{lam}\nwrote {out}"
+        f"({last.samples / max(last.seconds, 1e-9):,.0f} per second){why}; cost "
+        f"{last.batch_cost:.4f}{held_out}, {last.mean_nonzeros:.1f} nonzeros per sample{lam}\n"
+        f"wrote {out}"
     )
     density = float(np.mean(result.D != 0))
     if density < 0.99:
-        typer.echo(f"{100 * density:.1f} % of the entries of the atoms are nonzero")
+        text += f"\n{100 * density:.1f} % of the entries of the atoms are nonzero"
+    return text

@@ -12,6 +12,8 @@ from smalto.learning.memory.state import State, check_atoms
 
 # Called after every step; a true result ends the run. Plain functions qualify.
 CallbackLike: TypeAlias = "Callable[[State, Record], bool | None]"
+# How much of a run is done after a record, from 0 to 1; None if that is unknown.
+Share: TypeAlias = Callable[[Record], float | None]
 
 
 class Callback(ABC):
@@ -23,8 +25,16 @@ class Callback(ABC):
     --------
     Checkpoint : Saves the state.
     EarlyStopping : Ends a run.
-    Progress : Shows a bar.
+    Log : Writes the records to a file.
+    Progress : Shows how far a run is.
     """
+
+    def begin(self, state: State, share: Share) -> None:
+        """Handle the beginning of a run, also of one that is resumed.
+
+        ``share(record)`` will tell how much of the run is done, from 0 to 1, by the limit that is
+        nearest; None if that is unknown. Runs of single batches (``partial_fit``) have no beginning.
+        """
 
     @abstractmethod
     def __call__(self, state: State, record: Record) -> bool | None:
@@ -48,6 +58,10 @@ class Callbacks:
         self._callbacks: list[CallbackLike] = list(callbacks)
         for number, callback in enumerate(self._callbacks):
             check_kind(f"callbacks[{number}]", callback, Callable, "callable")
+
+    def begin(self, state: State, share: Share) -> None:
+        """Tell each `Callback` that a run begins."""
+        self._each(lambda callback: callback.begin(state, share), Callback)
 
     def call(self, state: State, record: Record) -> bool:
         """Call each callback after a step; return whether one of them asks to stop."""

@@ -1,61 +1,119 @@
-"""A callback that shows a progress bar."""
+"""A callback that shows how far a run is."""
 
 from __future__ import annotations
 
+import sys
+import time
 from typing import Any
 
-from smalto.learning.callbacks.base import Callback
+from smalto.checks import check_number
+from smalto.learning.callbacks.base import Callback, Share
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 
 
 class Progress(Callback):
-    """A progress bar with the cost, the nonzeros per sample and the speed.
+    """How far a run is, with the time left, the cost, the nonzeros per sample and the speed.
+
+    In a terminal or a notebook it is a bar. Elsewhere, as in a file or a pipe, it is a line now and
+    then, and one at the end. Both go to the standard error.
 
     Parameters
     ----------
-    total : int, optional
-        Number of samples in the whole run. If it is given, the bar shows the time left.
-    unit : str, default "samples"
-        The word for samples in the bar.
+    every_seconds : float, default 30
+        Seconds between two lines where there is no bar.
+    label : str, default "learning"
+        What is being done.
 
     See Also
     --------
+    Log : Keeps all records of a run in a file.
     Callback : For callbacks of your own.
     """
 
-    def __init__(self, total: int | None = None, unit: str = "samples") -> None:
-        self.total = total
-        self.unit = unit
+    def __init__(self, every_seconds: float = 30.0, label: str = "learning") -> None:
+        self.every_seconds = check_number("every_seconds", every_seconds, low=0)
+        self.label = label
+        self._share: Share | None = None
+        self._clear()
+
+    def _clear(self) -> None:
         self._bar: Any = None
         self._cost: float | None = None
+        self._line = ""  # that is not on the screen yet
+        self._began = self._told = time.monotonic()
+        self._from: float | None = None  # share that was done at the first step
+
+    def begin(self, state: State, share: Share) -> None:
+        """Start anew."""
+        self.close()
+        self._share = share
 
     def __call__(self, state: State, record: Record) -> None:
-        """Update the bar."""
-        if self._bar is not None and record.samples < self._bar.n:
-            self.close()  # a new run has begun
-        if self._bar is None:
-            self._cost = None
-            from tqdm.auto import tqdm  # on first use: it takes longer to import than to run
-
-            self._bar = tqdm(total=self.total, unit=f" {self.unit}", unit_scale=True)
+        """Show a step."""
         # The costs of single batches fluctuate: show their running mean.
         cost = record.batch_cost
         self._cost = cost if self._cost is None else 0.9 * self._cost + 0.1 * cost
-        shown = {"cost": f"{self._cost:.4f}", "nonzeros": f"{record.mean_nonzeros:.1f}"}
-        if record.test_cost is not None:
-            shown["test"] = f"{record.test_cost:.4f}"
-        self._bar.set_postfix(shown, refresh=False)
-        self._bar.update(record.samples - self._bar.n)
-        if self.total is not None and record.samples >= self.total:
-            self.close()
+        share = None if self._share is None else self._share(record)
+        if _has_bar():
+            self._show_bar(share, self._about(record))
+        else:
+            self._show_line(share, self._about(record))
+
+    def _about(self, record: Record) -> str:
+        held_out = "" if record.test_cost is None else f", held-out cost {record.test_cost:.5g}"
+        speed = record.samples / max(record.seconds, 1e-9)
+        return (
+            f"{record.samples:,} samples, cost {self._cost:.5g}{held_out}, "
+            f"{record.mean_nonzeros:.1f} nonzeros, {speed:,.0f} samples/s"
+        )
+
+    def _show_bar(self, share: float | None, about: str) -> None:
+        if self._bar is None:
+            from tqdm.auto import tqdm  # on first use: it takes longer to import than to run
+
+            # tqdm puts a comma before what is set as "postfix".
+            rest = "" if share is None else " {percentage:3.0f}%|{bar}| {remaining} left"
+            self._bar = tqdm(
+                total=None if share is None else 1.0,
+                desc=self.label,
+                bar_format=f"{{desc}}{rest}{{postfix}}",
+                dynamic_ncols=True,
+            )
+        self._bar.set_postfix_str(about, refresh=False)
+        self._bar.update(1 if share is None else share - self._bar.n)
+
+    def _show_line(self, share: float | None, about: str) -> None:
+        now, left = time.monotonic(), ""
+        if share is not None:
+            if self._from is None:
+                self._from = share
+            left = f"{100 * share:.0f} %, "
+            if share > self._from:
+                seconds = (now - self._began) * (1.0 - share) / (share - self._from)
+                left += f"{int(seconds) // 60}:{int(seconds) % 60:02} left, "
+        self._line = f"{self.label}: {left}{about}\n"
+        if now - self._told >= self.every_seconds:
+            self._told = now
+            self._write()
+
+    def _write(self) -> None:
+        if self._line and sys.stderr is not None:
+            sys.stderr.write(self._line)
+            sys.stderr.flush()
+        self._line = ""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes to copy: all but the bar on the screen."""
-        return {**vars(self), "_bar": None}
+        """Return the attributes to copy: all but what belongs to a run."""
+        return {**vars(self), "_bar": None, "_share": None, "_line": ""}
 
     def close(self) -> None:
-        """Close the bar; it stays on the screen."""
+        """End the bar, which stays on the screen, or write the last line."""
         if self._bar is not None:
             self._bar.close()
-            self._bar = None
+        self._write()
+        self._clear()
+
+
+def _has_bar() -> bool:
+    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
