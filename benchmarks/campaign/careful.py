@@ -48,15 +48,28 @@ def least_error(problem: CodingProblem) -> float:
     least = float((problem.X**2).sum())
     if not atoms.size:
         return least
+    # Directions that only rounding has given to the atoms do not count.
+    smallest = (1e-6, 1e-5) if problem.dtype == np.float32 else (1e-11, 1e-7)
     if problem.positive:
-        tries = [[optimize.nnls(atoms, x, maxiter=50 * len(norms))[0] for x in problem.X]]
-    else:  # without directions that only rounding has given to the atoms
-        smallest = (1e-6, 1e-5) if problem.dtype == np.float32 else (1e-11, 1e-7)
+        tries = [_nonnegative(_without_rounding(atoms, r), problem.X) for r in smallest]
+    else:
         tries = [np.linalg.lstsq(atoms, problem.X.T, rcond=r)[0].T for r in smallest]
     for codes in tries:  # as codes of this type
         found = np.asarray(codes).astype(problem.dtype).astype(np.float64)
         least = min(least, float(((found @ atoms.T - problem.X) ** 2).sum()))
     return least
+
+
+def _nonnegative(atoms: Array, X: Array) -> Array:
+    """Return the codes of least squares with no negative coefficient."""
+    return np.array([optimize.nnls(atoms, x, maxiter=50 * atoms.shape[1])[0] for x in X])
+
+
+def _without_rounding(atoms: Array, smallest: float) -> Array:
+    """Return the atoms on the directions of their larger singular values."""
+    U, sizes, V = np.linalg.svd(atoms, full_matrices=False)
+    keep = sizes > smallest * sizes[0]
+    return (U[:, keep] * sizes[keep]) @ V[keep]
 
 
 def better_code(problem: CodingProblem, code: Array) -> tuple[float, float]:
