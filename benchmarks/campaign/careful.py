@@ -12,6 +12,8 @@ from benchmarks.campaign import referee
 from benchmarks.campaign.coding_problems import CodingProblem
 from benchmarks.campaign.random_data import Array
 
+MOST_WORK = 1e10  # multiplications for one signal: some seconds
+
 
 def one_row(problem: CodingProblem, row: int) -> CodingProblem:
     """Return the problem of one signal, or of the group it is in, without missing entries."""
@@ -115,8 +117,12 @@ def _feature_signs(problem: CodingProblem, code: Array) -> tuple[float, float]:
     if problem.positive:
         b = np.maximum(b, 0.0)
     best, signs, theta = value(b), np.sign(b), x - b @ D
+    work = MOST_WORK
     for _ in range(6 * len(b) + 20):
         some = np.flatnonzero(signs)
+        work -= 6.0 * some.size**2 * D.shape[1]
+        if work < 0.0:  # undecided
+            break
         if some.size > D.shape[1]:  # dependent: without the smallest
             signs[some[np.argmin(np.abs(b[some]))]] = 0.0
             continue
