@@ -35,6 +35,7 @@ from numba.misc.appdirs import AppDirs
 
 from smalto.kernels import prebuilt_files
 from smalto.kernels.compiler import compiling_for_a_kernel
+from smalto.kernels.interrupts import interrupts_wait
 from smalto.warn import warn
 
 HERE = Path(__file__).parent
@@ -43,7 +44,14 @@ _FLAGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECT
 # Modules that `jit` imports but that change nothing in the code of kernels.
 _AROUND = {
     f"smalto.kernels.{name}"
-    for name in ("ahead", "compiled_files", "compiling", "file_lock", "prebuilt_files")
+    for name in (
+        "ahead",
+        "compiled_files",
+        "compiling",
+        "file_lock",
+        "interrupts",
+        "prebuilt_files",
+    )
 }
 
 
@@ -70,7 +78,8 @@ class KernelCache(_Cache):  # type: ignore[misc]
             data = _read(path)
             if data is not None:
                 _record.read.add(path.name)
-                return CompileResult._rebuild(target_context, *data)
+                with interrupts_wait():
+                    return CompileResult._rebuild(target_context, *data)
         return None
 
     def lacking(self, sig: Any, target_context: Any) -> Path | None:

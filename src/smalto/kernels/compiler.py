@@ -25,6 +25,7 @@ from numba.core.types.functions import BaseFunction
 from numba.core.untyped_passes import InlineClosureLikes
 
 from smalto.kernels.file_lock import locked
+from smalto.kernels.interrupts import interrupts_wait
 from smalto.kernels.lowering import PlainLowering
 
 # Passes for what kernels do not use: local functions and comprehensions, functions of Numba that
@@ -176,6 +177,10 @@ class EntryCode(JITCodeLibrary):  # type: ignore[misc]
             known = set(self._linking_libraries)
             self._linking_libraries += [new for new in code._linking_libraries if new not in known]
         super().finalize()
+
+    def _finalize_specific(self) -> None:
+        with interrupts_wait():
+            super()._finalize_specific()
 
 
 class InnerCode(EntryCode):
