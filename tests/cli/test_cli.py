@@ -8,12 +8,14 @@ import sys
 
 import numpy as np
 import pytest
+import typer
 from commands import run
 from PIL import Image
 from scipy import sparse
 
 import smalto
 from smalto import cli, datasets
+from smalto.cli.errors import INTERRUPTED, plain_errors
 from smalto.cli.outputs import write_figure
 from smalto.coders import Lasso
 from smalto.image import text_mask
@@ -116,6 +118,28 @@ def test_info_and_show(model, tmp_path):
         colors = np.asarray(picture.convert("RGB"), int)
     assert (colors[..., 0] > colors[..., 2] + 100).any()  # red
     assert (colors[..., 2] > colors[..., 0] + 100).any()  # blue
+
+
+def test_an_error_that_python_made_of_ctrl_c_is_ctrl_c(monkeypatch, capsys):
+    class Impatient:
+        def __set_name__(self, owner, name):
+            raise KeyboardInterrupt
+
+    def load():
+        type("Half", (), {"field": Impatient()})
+
+    with pytest.raises(typer.Exit) as ended, plain_errors():
+        load()
+    assert ended.value.exit_code == INTERRUPTED
+
+    def interrupted(**options):
+        raise RuntimeError("in place of it") from KeyboardInterrupt()
+
+    monkeypatch.setitem(cli.main.__globals__, "app", interrupted)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == INTERRUPTED
+    assert capsys.readouterr().err == ""
 
 
 def test_learn_with_held_out_samples_a_log_and_no_words(table, tmp_path):

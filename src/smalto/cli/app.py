@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -15,7 +16,7 @@ from smalto.cli.commands.inpaint import inpaint
 from smalto.cli.commands.learn import learn
 from smalto.cli.commands.show import show
 from smalto.cli.commands.warmup import warmup
-from smalto.cli.errors import show_warnings
+from smalto.cli.errors import INTERRUPTED, comes_from_ctrl_c, show_warnings
 
 app = typer.Typer(
     add_completion=False,
@@ -57,4 +58,9 @@ for command in (demo, learn, encode, show, info, denoise, inpaint, warmup):
 def main() -> None:
     """Run the command line."""
     show_warnings()
-    app(prog_name="smalto")
+    try:
+        app(prog_name="smalto")
+    except Exception as error:
+        if not comes_from_ctrl_c(error):
+            raise
+        sys.exit(INTERRUPTED)

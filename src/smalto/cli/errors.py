@@ -24,14 +24,28 @@ def plain_errors() -> Iterator[None]:
     """Turn errors that users can fix into one line each; other exceptions keep their traceback."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    except OSError as error:
-        fail(_describe(error))
-    except MemoryError:
-        fail("there is not enough memory for this")
-    except (ValueError, TypeError, ImportError, ArithmeticError) as error:
-        fail(str(error) or type(error).__name__)
+    except BaseException as error:
+        if comes_from_ctrl_c(error):
+            raise typer.Exit(INTERRUPTED) from None
+        if isinstance(error, OSError):
+            fail(_describe(error))
+        if isinstance(error, MemoryError):
+            fail("there is not enough memory for this")
+        if isinstance(error, ValueError | TypeError | ImportError | ArithmeticError):
+            fail(str(error) or type(error).__name__)
+        raise
+
+
+def comes_from_ctrl_c(error: BaseException | None) -> bool:
+    """Tell whether an exception is, or was raised because of, a KeyboardInterrupt.
+
+    Python raises others in its place, while it makes a class for example.
+    """
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _describe(error: OSError) -> str:
