@@ -163,7 +163,6 @@ def test_own_coder_may_keep_what_it_is_given():
         np.testing.assert_allclose(codes.toarray(), X @ D.T)
 
 
-
 @dataclass(frozen=True)
 class OwnLearner(Learner):
     """A learner that does nothing, but in its third step something wrong."""
