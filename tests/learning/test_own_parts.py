@@ -142,6 +142,28 @@ def test_a_penalty_that_is_none_is_named(fault):
 
 
 @dataclass(frozen=True)
+class OwnProducts(Coder):
+    """Codes that are the products of signals and atoms themselves, not a copy of them."""
+
+    def solver(self, G):
+        def solve(chunk):
+            n, k = chunk.Q.shape
+            return Codes(k * np.arange(n + 1), np.tile(np.arange(k), n), chunk.Q.reshape(-1))
+
+        return solve
+
+    def penalty(self, codes, groups=None):
+        return np.zeros(codes.shape[0])
+
+
+def test_own_coder_may_keep_what_it_is_given():
+    D = np.random.default_rng(1).standard_normal((16, 12))  # no padding
+    for n_threads in (1, 2):
+        codes = encode(X, D, OwnProducts(), n_threads=n_threads)
+        np.testing.assert_allclose(codes.toarray(), X @ D.T)
+
+
+@dataclass(frozen=True)
 class OwnLearner(Learner):
     """A learner that does nothing, but in its third step something wrong."""
 

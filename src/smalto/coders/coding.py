@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, Rows, as_floats
+from smalto.checks import Array, Rows, as_floats, is_built_in
 from smalto.coders.base import Coder
 from smalto.coders.checked_coder import penalty_of
 from smalto.coders.chunks import Chunk
@@ -22,6 +22,7 @@ from smalto.coders.scaling import (
     signal_exponents,
 )
 from smalto.coders.signals import Signals, blocks
+from smalto.kernels import aligned
 from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
 from smalto.warn import warn
@@ -232,7 +233,7 @@ def _code_chunk(
         codes = Codes(count * np.arange(n + 1), np.tile(prepared.used, n), values.reshape(-1))
         fit = _fit_dense(x, values, prepared) if measured else np.zeros(n)
         return Coded(codes, fit, norms.astype(np.float64), np.ones(n, np.int32))
-    Q = products(x, prepared.padded)
+    Q = products(x, prepared.padded, _room_for_products(n, prepared))
     rounds, fit = np.zeros(n, np.int32), np.zeros(n)
     chunk = Chunk(
         Q,
@@ -261,6 +262,13 @@ def _code_chunk(
     if rows.size:
         codes, short = _mended(codes, rows, part, numbers, prepared, fit)
     return Coded(codes, fit, chunk.norms, rounds, short)
+
+
+def _room_for_products(n: int, prepared: Prepared) -> Array | None:
+    """Return memory for ``x Dᵀ`` that the next chunk uses again; None for a coder of a user's own."""
+    if not is_built_in(prepared.coder):
+        return None
+    return aligned.reused((n, len(prepared.padded)), prepared.G.dtype)
 
 
 def _mended(

@@ -11,7 +11,7 @@ from smalto.checks import Array
 from smalto.coders.base import Solver
 from smalto.coders.chunks import Chunk
 from smalto.coders.codes import Codes
-from smalto.coders.kernel_output import GrowingCodes
+from smalto.coders.kernel_output import GrowingCodes, search_of_thread
 from smalto.coders.masked_gram import (
     float32_copy,
     from_own_units,
@@ -31,7 +31,6 @@ from smalto.kernels.coding.lars import (
     lars_rows,
     make_path_scratch,
 )
-from smalto.kernels.coding.lasso import make_search
 
 OUTSIDE = {4: 1e-6, 8: 1e-12}  # relative excess of an ℓ1 norm that is only rounding
 
@@ -80,7 +79,7 @@ def _solve_rows(
 
     def run(row: int, room: int) -> int:
         nonlocal undecided
-        search = make_search(width, room, Q.dtype)
+        search = search_of_thread(width, room, Q.dtype)
         while row < n:
             if row == undecided:
                 G = double() if own is None else whole_gram(own, row).reshape(-1)

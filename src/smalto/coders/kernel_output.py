@@ -1,7 +1,8 @@
-"""Arrays that kernels write codes to."""
+"""Arrays that kernels write codes to, and scratch that a thread keeps for them."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,23 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.codes import Codes
 from smalto.kernels.coding.arguments import SparseRows
+from smalto.kernels.coding.lasso import Search, make_search
+
+_MOST_KEPT = 128  # active atoms
+_kept = threading.local()
+
+
+def search_of_thread(width: int, room: int, dtype: np.dtype[Any]) -> Search:
+    """Return `make_search`, made once by each thread as long as the sizes stay the same."""
+    sizes = width, room, dtype
+    if room > _MOST_KEPT:
+        return make_search(*sizes)
+    if getattr(_kept, "sizes", None) != sizes:
+        _kept.search, _kept.sizes = make_search(*sizes), sizes
+    search: Search = _kept.search
+    search.active.work.fill(0.0)
+    search.used.fill(False)
+    return search
 
 
 class GrowingCodes:

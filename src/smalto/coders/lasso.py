@@ -20,7 +20,7 @@ from smalto.coders.certain_lasso import (
 from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.dense_nonnegative import inverse, solve_dense
-from smalto.coders.kernel_output import GrowingCodes
+from smalto.coders.kernel_output import GrowingCodes, search_of_thread
 from smalto.coders.masked_gram import (
     float32_copy,
     from_own_units,
@@ -33,7 +33,7 @@ from smalto.coders.parameters import as_weights, check_count, check_finite_numbe
 from smalto.coders.wanted_nonzeros import Count, lam_for_nonzeros
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
-from smalto.kernels.coding.lasso import Penalty, lasso_rows, make_search
+from smalto.kernels.coding.lasso import Penalty, lasso_rows
 
 _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
@@ -325,7 +325,7 @@ def _solve_rows(
     out = GrowingCodes(n, Q.dtype, min(128, width), width, min(64, width))
 
     def run(row: int, room: int) -> int:
-        search = make_search(width, room, Q.dtype)
+        search = search_of_thread(width, room, Q.dtype)
         penalty = Penalty(lam, positive)
         return int(lasso_rows(gram, Q, row, penalty, first, search, out.rows, tally))
 
