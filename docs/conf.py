@@ -67,8 +67,12 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "reset_argv": "gallery_pictures.arguments",
-    "image_scrapers": ("gallery_pictures.scrape",),
+    "subsection_order": [
+        f"../examples/{name}"
+        for name in ("pictures", "factorizations", "codes", "models", "streams")
+    ],
+    "within_subsection_order": "FileNameSortKey",
+    "reset_modules": ("matplotlib", "gallery_pictures.use_style"),
     "plot_gallery": os.environ.get("SMALTO_GALLERY") == "run",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("smalto",),
