@@ -8,9 +8,12 @@ import threading
 
 import numba
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 from smalto.kernels import ahead
+from smalto.kernels.compiled_files import KernelCache
 from smalto.kernels.file_lock import fcntl, locked
+from smalto.kernels.jit import kernel
 
 pytestmark = [
     pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled"),
@@ -127,3 +130,19 @@ def test_two_processes_compile_each_kernel_once(tmp_path):
     assert [process.returncode for process in both] == [0, 0]
     assert set(made[0]).isdisjoint(made[1])
     assert sorted(made[0] + made[1]) == sorted(path.name for path in tmp_path.rglob("*.*"))
+
+
+def test_files_are_looked_for_by_one_thread_at_a_time(monkeypatch):
+    @kernel
+    def add_one(x):
+        return x + 1
+
+    seen = []
+    lacking = KernelCache.lacking
+    monkeypatch.setattr(
+        KernelCache,
+        "lacking",
+        lambda *arguments: seen.append(global_compiler_lock.is_locked()) or lacking(*arguments),
+    )
+    assert add_one(1) == 2
+    assert seen == [True]

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from llvmlite.binding import Linkage
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.event import trigger_event
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
@@ -69,10 +70,11 @@ def _nothing_collected() -> Iterator[None]:
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """A kernel; compiled on demand for each combination of types, as an entry or as inner."""
 
+    @global_compiler_lock
     def compile(self, sig: Any) -> Any:
         """Compile for these types of arguments, or load the file of someone who did.
 
-        One process compiles; others that need the same kernel wait, and load it then.
+        One thread of one process compiles; others that need the same kernel wait, and load it then.
         """
         inner = compiling_for_a_kernel()
         path = None if inner else self._cache.lacking(sig, self.targetctx)
