@@ -14,6 +14,7 @@ from time import perf_counter
 FOLDER = Path(__file__).parent
 STYLE = FOLDER / "gallery.mplstyle"
 SIZE = (400, 280)
+LARGEST = 60_000  # bytes
 
 # Runs a script as a user would, and keeps what plt.show() would have shown.
 _RUN = f"""
@@ -59,7 +60,10 @@ def draw_thumbnail(script, figures):
     thumbnail = Image.new("RGB", SIZE, "white")
     thumbnail.paste(small, tuple((a - b) // 2 for a, b in zip(SIZE, small.size, strict=True)))
     target = FOLDER / "thumbnails" / f"{script.stem}.png"
-    thumbnail.quantize(128).save(target, optimize=True)
+    for colors in (256, 128, 64, 32):
+        thumbnail.quantize(colors).save(target, optimize=True)
+        if target.stat().st_size < LARGEST:
+            break
     return target
 
 

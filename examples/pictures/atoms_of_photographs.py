@@ -32,9 +32,8 @@ print(f"{patches.n_rows} patches of 12 x 12 pixels in {len(photos)} photographs"
 # The atoms
 # ---------
 #
-# The online algorithm needs only some of the patches to find good atoms. Most of them are edges
-# and stripes in all directions. Nearly all are gray: light and dark vary more from pixel to pixel
-# than colors do, and a few smooth color atoms are enough for those.
+# The online algorithm needs only some of the patches to find good atoms: edges and stripes in all
+# directions, and the colors of the photographs. The atoms that are used most come first.
 
 result = learn(patches, 150, Lasso(lam=0.08), max_steps=120, random_state=0)
 print(f"{result.state.samples} of them were looked at")
@@ -53,7 +52,7 @@ plt.show()
 
 print(f"{codes.nnz / codes.shape[0]:.1f} of 150 atoms per patch")
 
-X = patches.rows(np.array([70_000, 250_000, 420_000, 560_000]))
+X = patches.rows(np.array([60_000, 190_000, 330_000, 450_000]))
 codes = encode(X, result.D, result.coder)
 figure, rows = plt.subplots(4, 7, figsize=(9, 5), layout="constrained")
 for row, x, code in zip(rows, X, codes.toarray(), strict=True):

@@ -13,11 +13,11 @@ into the gaps. So a picture can be restored from a fraction of its pixels.
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.interpolate import griddata
-from skimage import data
 
+from smalto.datasets import sample_photo
 from smalto.image import inpaint
 
-photo = data.chelsea()[20:180, 110:330]
+photo = sample_photo("china")[60:220, 200:420]
 rng = np.random.default_rng(0)
 missing = rng.random(photo.shape[:2]) < 0.7
 damaged = photo.copy()
@@ -41,17 +41,14 @@ assert np.array_equal(filled[~missing], photo[~missing])
 # %%
 # Is that better than drawing straight lines between the known pixels?
 
-known = np.argwhere(~missing)
-gaps = np.argwhere(missing)
-lines = photo.copy()
-lines[missing] = griddata(known, photo[~missing], gaps)
-outside = np.isnan(griddata(known, photo[~missing, 0], gaps))
-lines[tuple(gaps[outside].T)] = photo[~missing].mean(axis=0)
+known, gaps = np.argwhere(~missing), np.argwhere(missing)
+lines = photo.astype(float)
+lines[missing] = griddata(known, photo[~missing], gaps, fill_value=128)
 
 
 def decibels(picture):
     """The peak signal-to-noise ratio of the missing pixels."""
-    error = np.mean((picture[missing] - photo[missing].astype(float)) ** 2)
+    error = np.mean((picture[missing].astype(float) - photo[missing]) ** 2.0)
     return 10 * np.log10(255**2 / error)
 
 
@@ -66,7 +63,7 @@ titles = {
     "original": photo,
 }
 for ax, (title, picture) in zip(axes.flat, titles.items(), strict=True):
-    ax.imshow(picture)
+    ax.imshow(picture.astype(np.uint8))
     ax.set_title(title)
     ax.set_axis_off()
 plt.show()
