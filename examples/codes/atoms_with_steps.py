@@ -44,7 +44,7 @@ X = use @ truth + 0.7 * rng.standard_normal((1000, 96))
 # With and without the constraint
 # -------------------------------
 
-constraints = {"L2Ball()": L2Ball(), "FusedLassoBall(0.05, 0.4)": FusedLassoBall(0.05, 0.4)}
+constraints = {"L2Ball()": L2Ball(), "FusedLassoBall(0.2, 0.4)": FusedLassoBall(0.2, 0.4)}
 coder = Lasso(lam=1.0, positive=True)
 unit = truth / np.linalg.norm(truth, axis=1, keepdims=True)
 figure, axes = plt.subplots(3, 4, figsize=(9, 5), sharex=True, layout="constrained")

@@ -11,7 +11,7 @@ there: a joint coder gives all signals of a group the same atoms.
 # Events and sensors
 # ------------------
 #
-# An event is a sum of four of sixty sources. The noise is stronger than the signal.
+# An event is a sum of four of sixty sources, seen through strong noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,7 +46,9 @@ for n_sensors in counts:
     together = encode(X, D, JointOMP(max_nonzeros=4), groups=events).toarray() != 0
     for name, found in zip(shares, (alone, together), strict=True):
         shares[name].append(found[true].mean())
-    print(f"{n_sensors} sensors: {alone[true].mean():.0%} alone, {together[true].mean():.0%} together")
+    print(
+        f"{n_sensors} sensors: {alone[true].mean():.0%} alone, {together[true].mean():.0%} together"
+    )
 assert shares["together (JointOMP)"][-1] > 0.99 > 1.2 * shares["one by one (OMP)"][-1]
 
 # %%

@@ -22,9 +22,7 @@ from smalto.coders import TreeLasso
 from smalto.datasets import random_patches, sample_photo
 
 parents = [-1] + [0] * 4 + [1 + i // 3 for i in range(12)]
-X = random_patches(
-    sample_photo("china"), 10, 8000, as_gray=True, min_contrast=0.03, random_state=0
-)
+X = random_patches(sample_photo("china"), 10, 8000, as_gray=True, min_contrast=0.03, random_state=0)
 result = learn(X, 17, TreeLasso(lam=0.12, parents=parents), max_epochs=8, random_state=0)
 codes = encode(X, result.D, result.coder).toarray()
 

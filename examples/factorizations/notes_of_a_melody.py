@@ -21,8 +21,8 @@ from smalto import NMF
 
 RATE = 8000
 NAMES = {"C3": 48, "G3": 55, "C4": 60, "D4": 62, "E4": 64, "F4": 65, "G4": 67}
-tune = "E4 E4 F4 G4 G4 F4 E4 D4 C4 C4 D4 E4 E4 D4 D4 D4".split()
-bass = "C3 C3 C3 C3 G3 G3 G3 G3 G3 C3 C3 C3 G3 G3 C3 G3".split()
+TUNE = "E E F G G F E D C C D E E D D D"
+BASS = "C C C C G G G G G C C C G G C G"
 
 
 def tone(name, seconds=0.5):
@@ -33,7 +33,8 @@ def tone(name, seconds=0.5):
     return sum(waves) * np.exp(-4 * t) * np.minimum(1, t / 0.01)
 
 
-sound = np.concatenate([tone(a) + tone(b) for a, b in zip(tune, bass, strict=True)])
+notes = [(a + "4", b + "3") for a, b in zip(TUNE.split(), BASS.split(), strict=True)]
+sound = np.concatenate([tone(a) + tone(b) for a, b in notes])
 sound += 0.01 * np.random.default_rng(0).standard_normal(len(sound))
 frequencies, times, spectrum = stft(sound, RATE, nperseg=1024, noverlap=768)
 X = abs(spectrum.T)  # rows are moments

@@ -48,7 +48,9 @@ truth = spectra / np.linalg.norm(spectra, axis=1, keepdims=True)
 cosines = truth @ model.components_.T
 _, order = linear_sum_assignment(-cosines)
 for name, cosine in zip(materials, cosines[np.arange(4), order], strict=True):
-    print(f"{name}: the spectrum is right up to {np.degrees(np.arccos(min(cosine, 1))):.1f} degrees")
+    print(
+        f"{name}: the spectrum is right up to {np.degrees(np.arccos(min(cosine, 1))):.1f} degrees"
+    )
 assert cosines[np.arange(4), order].min() > 0.98
 
 # %%

@@ -24,7 +24,9 @@ from smalto.learners import Batch
 
 X, y = load_digits(return_X_y=True)
 X /= 16
-network = MLPClassifier((24,), tol=1e-3, learning_rate_init=0.01, random_state=0).fit(X[:1200], y[:1200])
+network = MLPClassifier((24,), tol=1e-3, learning_rate_init=0.01, random_state=0).fit(
+    X[:1200], y[:1200]
+)
 print(f"{network.score(X[1200:], y[1200:]):.0%} of new digits are recognized")
 activations = np.maximum(X @ network.coefs_[0] + network.intercepts_[0], 0)
 
@@ -52,17 +54,18 @@ def purity(values):
     return np.array([np.bincount(column).max() / 20 for column in top.T])
 
 
-used = np.count_nonzero(codes, axis=0) >= 20
-codes = codes[:, used]
-of_neurons, of_atoms = purity(activations), purity(codes)
+neurons = activations[:, np.count_nonzero(activations, axis=0) >= 20]  # leave out idle ones
+atoms = codes[:, np.count_nonzero(codes, axis=0) >= 20]
+of_neurons, of_atoms = purity(neurons), purity(atoms)
+print(f"{neurons.shape[1]} neurons and {atoms.shape[1]} atoms are in use")
 print(f"same class: {of_neurons.mean():.0%} for neurons, {of_atoms.mean():.0%} for atoms")
 assert of_atoms.mean() > of_neurons.mean()
 
 # %%
 # Each row shows the digits to which an atom, or a neuron, answers most.
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), layout="constrained")
-for ax, values, name in [(axes[0], activations, "neurons"), (axes[1], codes, "atoms")]:
+figure, axes = plt.subplots(1, 2, figsize=(9, 4.1), layout="constrained")
+for ax, values, name in [(axes[0], neurons, "neurons"), (axes[1], atoms, "atoms")]:
     columns = np.linspace(0, values.shape[1] - 1, 8).astype(int)
     top = np.argsort(-values[:, columns], axis=0)[:10]
     tiles = np.pad(X[top.T].reshape(8, 10, 8, 8), ((0, 0), (0, 0), (1, 1), (1, 1)))

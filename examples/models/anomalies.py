@@ -56,7 +56,9 @@ surprise = reconstruct(np.repeat(errors[:, None], SIDE**2, axis=1), test.shape, 
 Y = usual.rows(np.arange(0, usual.n_rows, 20))
 limit = np.quantile(np.sum((Y - encode(Y, D, coder) @ D) ** 2, axis=1), 0.999)
 alarm = surprise > limit
-print(f"alarm at {alarm[defects].mean():.0%} of the damage, {alarm[~defects].mean():.1%} of the rest")
+print(
+    f"alarm at {alarm[defects].mean():.0%} of the damage, {alarm[~defects].mean():.1%} of the rest"
+)
 assert alarm[defects].mean() > 0.5
 assert alarm[~defects].mean() < 0.05
 

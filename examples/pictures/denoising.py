@@ -26,8 +26,8 @@ print(f"the noise is estimated as {estimate_noise(noisy):.3f}, and is {0.1:.3f}"
 # --------
 #
 # The dictionary is learned from the noisy picture itself, and the strength of the noise is
-# estimated. With ``joint=True`` similar patches are coded together in the end, which takes longer
-# and is better by some tenths of a decibel.
+# estimated. With ``joint=True`` similar patches are coded together in the end, which is better by
+# some tenths of a decibel.
 
 restored = denoise(noisy, n_atoms=256, max_steps=100, random_state=0)
 jointly = denoise(noisy, n_atoms=256, max_steps=100, joint=True, random_state=0)

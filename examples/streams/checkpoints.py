@@ -22,11 +22,11 @@ import numpy as np
 from smalto import State, learn
 from smalto.coders import Lasso
 from smalto.datasets import random_patches, sample_photo
-from smalto.learning import Checkpoint
 from smalto.learners import Online
+from smalto.learning import Checkpoint
 
 X = random_patches(sample_photo("flower"), 8, 20_000, as_gray=True, random_state=0)
-held_out = X[:1000]
+X, held_out = X[1000:], X[:1000]
 path = Path(tempfile.mkdtemp()) / "run.safetensors"
 settings = {"coder": Lasso(lam=0.15), "learner": Online(batch_size=500), "random_state": 0}
 settings |= {"max_epochs": 2, "validation": held_out, "validate_every": 2}
@@ -62,9 +62,9 @@ print("the same bits:", np.array_equal(resumed.D, at_once.D))
 
 figure, ax = plt.subplots(figsize=(9, 4.4), layout="constrained")
 for run, first, last, style, name in [
-    (at_once, 1, 80, {"color": "0.85", "linewidth": 9}, "without interruption"),
+    (at_once, 1, 76, {"color": "0.85", "linewidth": 9}, "without interruption"),
     (resumed, 1, 20, {"color": "C0"}, "before the power cut"),
-    (resumed, 20, 80, {"color": "C2"}, "resumed from the checkpoint"),
+    (resumed, 20, 76, {"color": "C2"}, "resumed from the checkpoint"),
 ]:
     points = [r for r in run.history if r.test_cost is not None and first <= r.step <= last]
     ax.plot([r.step for r in points], [r.test_cost for r in points], label=name, **style)

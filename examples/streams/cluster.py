@@ -39,10 +39,10 @@ print(X)
 
 settings = {"coder": Lasso(lam=0.12), "learner": Online(batch_size=2000), "random_state": 0}
 with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
-    result = distributed.learn(X, 60, client=client, max_epochs=2, **settings)
+    result = distributed.learn(X, 64, client=client, max_epochs=2, **settings)
     codes = distributed.encode(X, result.D, result.coder)
     use = (codes != 0).mean(axis=0).compute()
-print(f"{use.sum():.1f} of 60 atoms per patch")
+print(f"{use.sum():.1f} of 64 atoms per patch")
 
 # %%
 # The same as alone
@@ -51,12 +51,12 @@ print(f"{use.sum():.1f} of 60 atoms per patch")
 # How the work is divided depends on the data, not on the workers. With all of the samples in
 # memory, one machine finds the same dictionary, up to rounding.
 
-alone = learn(X.compute(), 60, max_epochs=2, **settings)
+alone = learn(X.compute(), 64, max_epochs=2, **settings)
 difference = abs(result.D - alone.D).max()
 print(f"largest difference between the dictionaries: {difference:.0e}")
 assert difference < 1e-4
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9, 4.8), layout="constrained")
 for ax, D, name in zip(axes, [result.D, alone.D], ["two workers", "one machine"], strict=True):
     dictionary_mosaic(D, order=np.argsort(-use), ax=ax)
     ax.set_title(name)

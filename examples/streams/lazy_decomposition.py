@@ -30,12 +30,12 @@ spectra = np.array([
     sum(h * np.exp(-(((energy - c) / 0.15) ** 2)) for c, h in lines) + 0.3 * np.exp(-energy / 3)
     for lines in ([(1.5, 4)], [(6.4, 3), (7.1, 1)], [(0.5, 2), (4.5, 3), (4.9, 1)])
 ])  # fmt: skip
-cells = data.cell()[200:440:2, 180:420:2] / 255.0
-shares = np.stack([cells > 0.45, (cells > 0.3) & (cells <= 0.45), cells <= 0.3], axis=2)
+cells = data.cell()[200:440:2, 180:420:2]
+shares = np.eye(3)[np.digitize(cells, np.quantile(cells, [0.4, 0.75]))]
 path = Path(tempfile.mkdtemp()) / "spectrum_image.npy"
 image = np.lib.format.open_memmap(path, "w+", np.float32, (120, 120, 300))
 for row in range(120):
-    image[row] = rng.poisson(0.5 * shares[row] @ spectra)
+    image[row] = rng.poisson(3 * shares[row] @ spectra)
 image.flush()
 print(f"{path.stat().st_size / 1e6:.0f} MB, {image.mean():.2f} counts per channel")
 

@@ -46,12 +46,16 @@ batch = learn(X, 64, learner=Batch(), **common)
 costs = {"Online": online.history[-1].test_cost, "Batch": batch.history[-1].test_cost}
 print({name: f"{cost:.4f}" for name, cost in costs.items()})
 assert costs["Online"] < costs["Batch"]
+first_step = next(record.test_cost for record in batch.history if record.step == 1)
+first_pass = [r.test_cost for r in online.history if r.test_cost and r.samples <= len(X)]
+print(f"after one pass: Online {first_pass[-1]:.4f}, Batch {first_step:.4f}")
+assert first_pass[-1] < first_step
 
 # %%
 # Below the curves: the dictionary of `Online` after 1, 4, 16 and 64 steps. It begins with patches
 # of the photograph, and ends with edges.
 
-figure = plt.figure(figsize=(9, 6.2), layout="constrained")
+figure = plt.figure(figsize=(9, 6), layout="constrained")
 grid = figure.add_gridspec(2, 4, height_ratios=(1, 0.85))
 ax = figure.add_subplot(grid[0, :])
 cost_curve({"Online(batch_size=512)": online, "Batch()": batch}, x="samples", ax=ax)
