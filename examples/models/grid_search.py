@@ -14,9 +14,9 @@ them.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
 
 from smalto import DictionaryLearning
 from smalto.coders import Lasso
@@ -27,7 +27,7 @@ X, X_test, y, y_test = train_test_split(X, y, train_size=800, random_state=0)
 
 pipeline = make_pipeline(
     DictionaryLearning(10, coder=Lasso(lam=0.1), max_epochs=3, random_state=0),
-    LogisticRegression(C=10, max_iter=1000),
+    SVC(C=10),
 )
 
 # %%
@@ -42,8 +42,7 @@ grid = {
     "dictionarylearning__coder__lam": lams,
 }
 search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
-best = search.best_params_
-print(best)
+print(search.best_params_)
 print(
     f"right for {search.best_score_:.1%} in the search, {search.score(X_test, y_test):.1%} of new"
 )
@@ -53,8 +52,8 @@ print(
 
 results = search.cv_results_
 scores = np.zeros((3, 4))
-for number, score in zip(results["params"], results["mean_test_score"], strict=True):
-    k, lam = number["dictionarylearning__n_components"], number["dictionarylearning__coder__lam"]
+for setting, score in zip(results["params"], results["mean_test_score"], strict=True):
+    lam, k = setting.values()
     scores[atoms.index(k), lams.index(lam)] = score
 
 figure, ax = plt.subplots(figsize=(9, 4.6), layout="constrained")
