@@ -23,9 +23,9 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
 # Large parts and small parts
 # ---------------------------
 #
-# The elastic net ball prefers atoms with many zeros: a forehead, a row of eyes, a bright corner. The
-# small penalty ``lam`` gives the ball its effect; without it, atoms could shrink and codes grow at
-# no cost. Faces are approximated a little less well.
+# The elastic net ball prefers atoms with many zeros: a forehead, a row of eyes, a bright corner.
+# The small penalty ``lam`` gives the ball its effect; without it, atoms could shrink and codes grow
+# at no cost. Faces are approximated a little less well.
 
 small = ElasticNetBall(gamma=4.0, positive=True)
 models = {

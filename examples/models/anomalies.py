@@ -50,8 +50,8 @@ errors = np.sum((X - encode(X, D, coder) @ D) ** 2, axis=1)
 surprise = reconstruct(np.repeat(errors[:, None], SIDE**2, axis=1), test.shape, SIDE)
 
 # %%
-# The limit comes from the usual part alone: a thousandth of its patches is above it. (Patches beside
-# the damage contain some of it, so there is some alarm around it.)
+# The limit comes from the usual part alone: a thousandth of its patches is above it. Patches beside
+# the damage contain some of it, so there is some alarm around it.
 
 Y = usual.rows(np.arange(0, usual.n_rows, 20))
 limit = np.quantile(np.sum((Y - encode(Y, D, coder) @ D) ** 2, axis=1), 0.999)

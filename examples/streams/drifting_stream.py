@@ -56,6 +56,7 @@ ax.axvspan(79, 180, color="C1", alpha=0.08, linewidth=0)
 for rho, name in {0: "forgets nothing", 2: "forgets slowly", 10: "forgets fast"}.items():
     ax.plot(range(1, 180), costs[rho], label=f"rho = {rho}: {name}")
 ax.set(xlabel="batch", ylabel="cost of a new batch", xlim=(0, 180), ylim=(0, None))
-ax.text(81, ax.get_ylim()[1] * 0.97, " other atoms from here on", va="top", color="0.4")
+ax.text(178, 0.03, "other atoms", ha="right", va="bottom", color="0.4")
+ax.text(78, 0.03, "one set of atoms", ha="right", va="bottom", color="0.4")
 ax.legend(loc="upper left")
 plt.show()

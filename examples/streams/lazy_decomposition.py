@@ -2,9 +2,9 @@
 A spectrum image from a file
 ============================
 
-An electron microscope records a spectrum at every place of a sample. Such a file may be larger
-than memory. ``partial_fit`` takes it piece by piece, as do programs for lazy data that accept any
-model with this method.
+An electron microscope records a spectrum of X-rays at every place of a sample. Such a file may be
+larger than memory. ``partial_fit`` takes it piece by piece. Programs for lazy data can use any
+model that has this method.
 """
 
 # %%
@@ -12,7 +12,7 @@ model with this method.
 # ------
 #
 # Made here, a row of the picture at a time: three materials with their own lines, and the counting
-# noise of few electrons.
+# noise of few photons.
 
 import tempfile
 from pathlib import Path
@@ -63,7 +63,7 @@ assert likeness[np.arange(3), order].min() > 0.98
 
 figure, axes = plt.subplots(2, 4, figsize=(9, 4.8), layout="constrained")
 axes[0, 0].imshow(image.sum(axis=2))
-axes[0, 0].set_title("all electrons")
+axes[0, 0].set_title("all photons")
 pixel = image[60, 60]
 axes[1, 0].plot(energy, pixel, color="0.4", linewidth=0.8)
 axes[1, 0].set(title="one pixel", xlabel="energy in keV", yticks=[])
