@@ -78,6 +78,7 @@ sphinx_gallery_conf = {
     "doc_module": ("smalto",),
     "reference_url": {"smalto": None},
     "write_computation_times": False,
+    "min_reported_time": 3600,  # how long a script took says more about the machine than about it
     "show_memory": False,
     "download_all_examples": False,
     "show_signature": False,
