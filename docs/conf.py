@@ -67,13 +67,18 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "reset_argv": "gallery_pictures.arguments",
-    "image_scrapers": ("gallery_pictures.scrape",),
+    "subsection_order": [
+        f"../examples/{name}"
+        for name in ("pictures", "factorizations", "codes", "models", "streams")
+    ],
+    "within_subsection_order": "FileNameSortKey",
+    "reset_modules": ("matplotlib", "gallery_pictures.use_style"),
     "plot_gallery": os.environ.get("SMALTO_GALLERY") == "run",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("smalto",),
     "reference_url": {"smalto": None},
     "write_computation_times": False,
+    "min_reported_time": 3600,  # how long a script took says more about the machine than about it
     "show_memory": False,
     "download_all_examples": False,
     "show_signature": False,
