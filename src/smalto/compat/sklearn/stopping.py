@@ -1,0 +1,84 @@
+"""When learning ends before ``max_iter``: scikit-learn's tests, as callbacks of smalto's runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.learning import Record, State
+
+
+@dataclass
+class SmallGain:
+    """Stop a run over all samples when a step lowers the cost by less than a share of it."""
+
+    tol: float
+    costs: list[float] = field(default_factory=list)  # of all samples, after each step
+
+    def __call__(self, state: State, record: Record) -> bool:
+        """Return whether to stop after this step; new atoms must be given another one."""
+        before = self.costs[-1] if self.costs else math.inf
+        assert record.surrogate is not None
+        self.costs.append(record.surrogate * (state.n_rows or 0))
+        return record.replaced == 0 and before - self.costs[-1] < self.tol * self.costs[-1]
+
+
+@dataclass
+class Plateau:
+    """Stop a run over mini-batches when atoms hardly move, or the smoothed cost does not fall.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when atoms have moved by at most this.
+    max_no_improvement : int, optional
+        Stop when the smoothed cost has not reached a new minimum in so many steps.
+    n_samples : int
+        Size of the data: each sample counts ``1/n_samples`` in the smoothed cost.
+    patience : float
+        Steps at the beginning in which nothing is tested.
+    """
+
+    tol: float
+    max_no_improvement: int | None
+    n_samples: int
+    patience: float
+    _steps: int = 0
+    _smooth: float = math.nan
+    _least: float = math.inf
+    _waited: int = 0
+
+    def ends(self, rows: int, cost: float, moved: float) -> bool:
+        """Return whether to stop after a step with so many rows, their mean cost, and a move."""
+        self._steps += 1
+        if self._steps <= self.patience:
+            return False
+        share = min(1.0, rows / (self.n_samples + 1))
+        smooth = self._smooth
+        self._smooth = cost if math.isnan(smooth) else (1 - share) * smooth + share * cost
+        if self.tol > 0 and moved <= self.tol:
+            return True
+        self._waited = 0 if self._smooth < self._least else self._waited + 1
+        self._least = min(self._least, self._smooth)
+        return self.max_no_improvement is not None and self._waited >= self.max_no_improvement
+
+
+@dataclass
+class AtomsAtRest:
+    """The callback around a `Plateau`; atoms move by ``‖D − D_before‖ / k``."""
+
+    plateau: Plateau
+    _before: Array | None = None
+    _seen: int = 0
+
+    def __call__(self, state: State, record: Record) -> bool:
+        """Return whether to stop after this step."""
+        moved = math.inf
+        if self._before is not None:
+            moved = float(np.linalg.norm(state.D - self._before)) / len(state.D)
+        self._before = state.D.copy()
+        rows, self._seen = record.samples - self._seen, record.samples
+        return self.plateau.ends(rows, record.batch_cost, moved)
