@@ -63,7 +63,8 @@ class DictionaryLearning(CodingEstimator):
         First codes. They are returned if ``max_iter=0``, and without effect otherwise: codes are
         exact.
     dict_init : array (k, m), optional
-        First dictionary, also without ``code_init``. By default distinct random samples.
+        First dictionary, also without ``code_init``; its atoms are made shorter if their norm
+        exceeds 1. By default distinct random samples.
     callback : callable, optional
         Called in every fifth iteration with a dictionary: ``ii``, the number of the iteration
         from 0; ``dictionary``, a copy; ``current_cost`` and the list ``errors`` of all costs.
@@ -312,13 +313,16 @@ def learn_all(
 
     if callback is not None:
         callback = _every_fifth(callback)
+    init = None if first is None else first_atoms(first, n_atoms, X)
+    if steps == 0 and init is not None:
+        return Learned(init, [], 0)  # as it was given, of any norm
     result = learn(
         X,
         n_atoms,
         coder,
         L2Ball(positive=bool(positive_dict)),
         Batch(),
-        init=None if first is None else first_atoms(first, n_atoms, X),
+        init=init,
         max_steps=steps,
         callbacks=[gain, *observers(verbose, callback, steps, values)],
         n_threads=n_threads(n_jobs),

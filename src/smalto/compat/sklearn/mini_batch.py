@@ -51,7 +51,8 @@ class MiniBatchDictionaryLearning(CodingEstimator):
         Whether samples are drawn in random order, a new one in each pass. If False, they are
         taken as they lie, and all passes count, as if each batch were given to `partial_fit`.
     dict_init : array (k, m), optional
-        First dictionary. By default distinct random samples.
+        First dictionary, whose atoms are made shorter if their norm exceeds 1. By default
+        distinct random samples.
     transform_algorithm : {"omp", "lasso_lars", "lasso_cd", "lars", "threshold"}
         The problem that `transform` solves, see `sparse_encode`.
     transform_n_nonzero_coefs : int, optional
@@ -188,6 +189,8 @@ class MiniBatchDictionaryLearning(CodingEstimator):
         source = X if self.shuffle else Stream([X[rows] for rows in gen_batches(n, size)])
         self._set_result(self._model.fit(source))
         self._model.callbacks = []
+        if n_steps == 0 and self.dict_init is not None:
+            self.components_ = self._model.init  # as it was given, of any norm
         self.n_iter_ = math.ceil(self.n_steps_ / steps_per_pass)
         return self
 
@@ -219,7 +222,9 @@ class MiniBatchDictionaryLearning(CodingEstimator):
         k = check_integer("n_components", k)
         return DictionaryLearning(
             k,
-            coder=Lasso(check_number("alpha", self.alpha, low=0), positive=bool(self.positive_code)),
+            coder=Lasso(
+                check_number("alpha", self.alpha, low=0), positive=bool(self.positive_code)
+            ),
             constraint=L2Ball(positive=bool(self.positive_dict)),
             learner=learner,
             init=None if self.dict_init is None else first_atoms(self.dict_init, k, X),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -31,6 +31,7 @@ class _NMF(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
+    ABC,
 ):
     """What both estimators share."""
 
@@ -139,7 +140,7 @@ class NMF(_NMF):
         The first H: random numbers, or non-negative parts of singular vectors, whose zeros are
         kept, or filled with the mean of X, or with small random numbers; "custom" takes ``W`` and
         ``H``. By default "nndsvda", or "random" for more components than samples or features.
-        But for "custom", W begins with what is best for H.
+        Unless it is given, W begins with what is best for H.
     solver : {"cd", "mu"}
         Only checked: both are one method here, which minimizes the squared error.
     beta_loss : 2 or "frobenius"

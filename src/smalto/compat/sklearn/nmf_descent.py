@@ -36,13 +36,14 @@ class Descent:
         """Improve the rows of W of some samples, then H; return their cost and H's violation.
 
         ``fresh`` says that these rows start from zero, ``keep`` how much the samples before count.
-        The violation is the sum of what the gradient asks of H before its update.
+        The cost is that before the update of H, and the violation what the gradient asks of H then.
         """
         p = self.penalties
         sweeps = FIRST_SWEEPS if fresh else SWEEPS
         A, B, penalty = codes.step(self.H, p.W, 0.0, sweeps, self.threads)
         wide = self.H.astype(np.float64)
         fit = 0.5 * (codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T))
+        penalty += codes.n * float(p.l1_H * wide.sum() + 0.5 * p.l2_H * np.vdot(wide, wide))
         self.A = keep * self.A + A
         self.B = keep * self.B + B
         self.weight = keep * self.weight + codes.n

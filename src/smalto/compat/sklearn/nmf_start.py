@@ -17,6 +17,7 @@ from smalto.warn import warn
 
 STARTS = (None, "random", "nndsvd", "nndsvda", "nndsvdar", "custom")
 SMALL = 0.01  # of the mean of X: "nndsvdar" fills zeros with random numbers of this size
+ROUNDING = 1e-6  # singular vectors below this share of the largest entry are taken for zero
 
 
 class Penalties(NamedTuple):
@@ -74,7 +75,9 @@ def first_factors(
         _check(H, (n_components, X.shape[1]), "NMF (input H)")
         _check(W, (X.shape[0], n_components), "NMF (input W)")
         if H.dtype != X.dtype or W.dtype != X.dtype:
-            message = f"H and W should have the same dtype as X, {X.dtype}, not {H.dtype}, {W.dtype}"
+            message = (
+                f"H and W should have the same dtype as X, {X.dtype}, not {H.dtype}, {W.dtype}"
+            )
             raise TypeError(message)
         return np.array(W), np.array(H)
     if W is not None or H is not None:
@@ -95,9 +98,7 @@ def given_components(X: Rows, n_components: Any, W: Any, H: Any) -> Array:
     return np.asarray(H)
 
 
-def _first_components(
-    X: Rows, k: int, init: str | None, rng: np.random.RandomState
-) -> Array:
+def _first_components(X: Rows, k: int, init: str | None, rng: np.random.RandomState) -> Array:
     few = k <= min(X.shape)
     if init not in (None, "random") and not few:
         message = (
@@ -107,10 +108,13 @@ def _first_components(
     mean = float(X.mean())
     if init == "random" or not few:
         H = np.abs(rng.standard_normal((k, X.shape[1]))) * math.sqrt(mean / k)
-    else:
-        H = nndsvd(X, k, rng, fill=init in (None, "nndsvda"))
+        return np.ascontiguousarray(H, dtype=X.dtype)
+    H = nndsvd(X, k, rng, fill=False)
+    H[H < ROUNDING * H.max(initial=0)] = 0
     if init == "nndsvdar":
         H = np.where(H > 0, H, np.abs(rng.standard_normal(H.shape)) * SMALL * mean)
+    elif init != "nndsvd":
+        H[H == 0] = mean
     return np.ascontiguousarray(H, dtype=X.dtype)
 
 
