@@ -66,7 +66,7 @@ def test_examples_in_docstrings():
 # Not `SparseCoder`, whose dictionary decides which data fit: scikit-learn's own tests check it.
 @parametrize_with_checks(
     [
-        ours.DictionaryLearning(max_iter=20),
+        ours.DictionaryLearning(max_iter=20, transform_algorithm="lasso_lars"),
         ours.MiniBatchDictionaryLearning(batch_size=10, max_iter=5),
         ours.SparsePCA(max_iter=20),
         ours.MiniBatchSparsePCA(max_iter=5),
@@ -139,7 +139,9 @@ def test_codes_are_those_of_scikit_learn(algorithm, options, dtype):
         split_sign=True,
     )
     np.testing.assert_allclose(
-        model.transform(x), np.hstack([np.maximum(expected, 0), np.maximum(-expected, 0)]), atol=2e-4
+        model.transform(x),
+        np.hstack([np.maximum(expected, 0), np.maximum(-expected, 0)]),
+        atol=2e-4,
     )
 
 
@@ -171,9 +173,7 @@ def test_a_limit_on_rounds_warns_and_changes_nothing():
 def test_samples_are_taken_as_they_lie_without_shuffling():
     first = np.r_[np.eye(4), X[:6, :4]]
     settings = {"alpha": 0.1, "dict_init": X[20:23, :4], "tol": 0, "max_no_improvement": None}
-    model = ours.MiniBatchDictionaryLearning(
-        3, batch_size=4, shuffle=False, max_iter=2, **settings
-    )
+    model = ours.MiniBatchDictionaryLearning(3, batch_size=4, shuffle=False, max_iter=2, **settings)
     step_by_step = ours.MiniBatchDictionaryLearning(3, **settings)
     for rows in 2 * [first[:4], first[4:8], first[8:]]:
         step_by_step.partial_fit(rows)

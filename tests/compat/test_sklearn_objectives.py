@@ -65,7 +65,7 @@ def test_all_samples(name):
     X = load()[:100]
     cost = {}
     for module in (ours, theirs):
-        codes, D, errors = module.dict_learning(X, 12, alpha=alpha, max_iter=40, random_state=0)
+        _, D, errors = module.dict_learning(X, 12, alpha=alpha, max_iter=40, random_state=0)
         cost[module] = errors[-1]
         assert errors[-1] >= (1 - 1e-6) * lasso_cost(X, D, alpha)
     assert cost[ours] <= ROOM * cost[theirs]

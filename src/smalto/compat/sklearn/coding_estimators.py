@@ -78,7 +78,7 @@ class CodingEstimator(
 
     def _atoms(self) -> Array:
         """Return the dictionary."""
-        return self.components_  # type: ignore[attr-defined,no-any-return]
+        return self.components_  # type: ignore[no-any-return]
 
     def _penalty(self) -> float | None:
         """Return the penalty of codes."""

@@ -68,7 +68,7 @@ class DictionaryLearning(CodingEstimator):
     callback : callable, optional
         Called in every fifth iteration with a dictionary: ``ii``, the number of the iteration
         from 0; ``dictionary``, a copy; ``current_cost`` and the list ``errors`` of all costs.
-    verbose : bool, default False
+    verbose : bool or int, default False
         Whether to print a line in each iteration.
     split_sign : bool, default False
         Whether `transform` splits codes into their positive and their negative parts.
@@ -125,7 +125,7 @@ class DictionaryLearning(CodingEstimator):
         code_init: Any = None,
         dict_init: Any = None,
         callback: Any = None,
-        verbose: bool = False,
+        verbose: bool | int = False,
         split_sign: bool = False,
         random_state: Any = None,
         positive_code: bool = False,
@@ -202,7 +202,8 @@ class DictionaryLearning(CodingEstimator):
         """
         self.fit(X)
         if self.max_iter == 0 and self.code_init is not None:
-            return check_array(self.code_init, dtype=self.components_.dtype, copy=True)
+            given = check_array(self.code_init, dtype=self.components_.dtype, copy=True)
+            return np.asarray(given)
         return self._codes(X, "lasso_cd", self.alpha)
 
     def _penalty(self) -> float | None:
@@ -221,7 +222,7 @@ def dict_learning(
     dict_init: Any = None,
     code_init: Any = None,
     callback: Any = None,
-    verbose: bool = False,
+    verbose: bool | int = False,
     random_state: Any = None,
     return_n_iter: bool = False,
     positive_dict: bool = False,

@@ -21,9 +21,8 @@ from smalto.constraints import L2Ball
 from smalto.estimators import DictionaryLearning
 from smalto.learners import Online
 from smalto.learning import Record, State
+from smalto.learning.initial_state import as_seed
 from smalto.sources import Stream
-
-MOST_FREE_STEPS = 100  # steps at the beginning in which nothing ends a run, at most
 
 
 class MiniBatchDictionaryLearning(CodingEstimator):
@@ -48,8 +47,9 @@ class MiniBatchDictionaryLearning(CodingEstimator):
     batch_size : int, default 256
         Number of samples in each step.
     shuffle : bool, default True
-        Whether samples are drawn in random order, a new one in each pass. If False, they are
-        taken as they lie, and all passes count, as if each batch were given to `partial_fit`.
+        Whether samples are put into random order before the first pass; then the last two passes
+        count. If False, they are taken as they lie, and all passes count, as if each batch were
+        given to `partial_fit`.
     dict_init : array (k, m), optional
         First dictionary, whose atoms are made shorter if their norm exceeds 1. By default
         distinct random samples.
@@ -78,7 +78,8 @@ class MiniBatchDictionaryLearning(CodingEstimator):
         Stop when a step changes the dictionary by at most this, in Frobenius norm divided by the
         number of atoms. 0 turns the test off.
     max_no_improvement : int or None, default 10
-        Stop when the smoothed cost of batches has reached no new minimum in so many steps.
+        Stop when the smoothed cost of batches has reached no new minimum in so many steps, and in
+        a whole pass (or in 100 steps, if it has more).
 
     Attributes
     ----------
@@ -184,10 +185,12 @@ class MiniBatchDictionaryLearning(CodingEstimator):
         watching = observers(self.verbose, self.callback, n_steps, values)
         learner = Online(size, memory="two-epochs" if self.shuffle else "all")
         self._model = self._new_model(X, learner).set_params(
-            max_steps=n_steps, callbacks=[*watching, AtomsAtRest(self._plateau(n, size))]
+            max_steps=n_steps, callbacks=[*watching, AtomsAtRest(Plateau.of(self, n, size))]
         )
-        source = X if self.shuffle else Stream([X[rows] for rows in gen_batches(n, size)])
-        self._set_result(self._model.fit(source))
+        if self.shuffle:
+            X = X[np.random.default_rng(as_seed(self.random_state)).permutation(n)]
+        batches = [X[rows] for rows in gen_batches(n, size)]
+        self._set_result(self._model.fit(Stream(batches, read_ahead=0)))
         self._model.callbacks = []
         if n_steps == 0 and self.dict_init is not None:
             self.components_ = self._model.init  # as it was given, of any norm
@@ -231,13 +234,6 @@ class MiniBatchDictionaryLearning(CodingEstimator):
             n_threads=n_threads(self.n_jobs),
             random_state=self.random_state,
         )
-
-    def _plateau(self, n: int, size: int) -> Plateau:
-        waits = self.max_no_improvement
-        if waits is not None:
-            waits = check_integer("max_no_improvement", waits, low=0)
-        free_steps = min(MOST_FREE_STEPS, n / size)
-        return Plateau(check_number("tol", self.tol, low=0), waits, n, free_steps)
 
     def _set_result(self, model: DictionaryLearning) -> None:
         self.components_ = model.components_

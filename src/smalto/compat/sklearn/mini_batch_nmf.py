@@ -34,7 +34,8 @@ class MiniBatchNMF(_NMF):
     tol : float, default 1e-4
         Stop when a step changes H by at most this share of its norm. 0 turns the test off.
     max_no_improvement : int or None, default 10
-        Stop when the smoothed cost of batches has reached no new minimum in so many steps.
+        Stop when the smoothed cost of batches has reached no new minimum in so many steps, and in
+        a whole pass (or in 100 steps, if it has more).
     max_iter : int, default 200
         Maximum number of passes; if it is reached there is a ConvergenceWarning.
     forget_factor : float, default 0.7
@@ -133,10 +134,7 @@ class MiniBatchNMF(_NMF):
         size, keep = self._pace(n)
         batches = list(gen_batches(n, size))
         n_steps = check_integer("max_iter", self.max_iter) * len(batches)
-        waits = self.max_no_improvement
-        if waits is not None:
-            waits = check_integer("max_no_improvement", waits)
-        plateau = Plateau(check_number("tol", self.tol, low=0), waits, n, patience=1)
+        plateau = Plateau.of(self, n, size)
         parts = [start_codes(X[rows], None if W is None else W[rows], H) for rows in batches]
         step = 0
         with single_threaded_blas():
@@ -151,10 +149,10 @@ class MiniBatchNMF(_NMF):
                 moved = float(np.linalg.norm(self._descent.H - before)) / (size_H or 1.0)
                 if plateau.ends(codes.n, cost, moved):
                     break
-        W = exact_codes(X, H, self._descent.penalties, None)
+        best = exact_codes(X, H, self._descent.penalties, None)
         self.n_steps_ = step
-        self._set_result(X, W, H, math.ceil(step / len(batches)))
-        return W
+        self._set_result(X, best, H, math.ceil(step / len(batches)))
+        return best
 
     def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Self:
         """Make one step, with all of X as one batch.

@@ -258,7 +258,7 @@ class NMF(_NMF):
         tol = check_number("tol", self.tol, low=0)
         penalties, threads = Penalties.of(self, X.shape[1]), resolve_threads(None)
         descent, codes = Descent(H, penalties, threads), start_codes(X, W, H)
-        first = n_iter = 0
+        first, n_iter = 0.0, 0
         with single_threaded_blas():
             for n_iter in range(1, limit + 1):
                 cost, violation = descent.step(codes, fresh=n_iter == 1 and W is None)

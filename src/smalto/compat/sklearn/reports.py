@@ -33,4 +33,5 @@ def observers(
     def tell(state: State, record: Record) -> None:
         callback(values(state, record))  # what it returns does not end the run
 
-    return ([show] if verbose else []) + ([] if callback is None else [tell])
+    shown: list[CallbackLike] = [show] if verbose else []
+    return shown if callback is None else [*shown, tell]

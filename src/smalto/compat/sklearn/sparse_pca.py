@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
@@ -138,7 +139,7 @@ class SparsePCA(_SparsePCA):
     V_init : array (k, m), optional
         First components. They are the result if ``max_iter=0``, and without effect otherwise:
         components are exact for given scores.
-    verbose : bool, default False
+    verbose : bool or int, default False
         Whether to print a line in each iteration.
     random_state : int, RandomState or Generator, optional
         Determines the atoms that replace unused ones.
@@ -252,7 +253,8 @@ class MiniBatchSparsePCA(_SparsePCA):
         Stop when a step changes the scores U by at most this, in Frobenius norm divided by k.
         0 turns the test off.
     max_no_improvement : int or None, default 10
-        Stop when the smoothed cost of batches has reached no new minimum in so many steps.
+        Stop when the smoothed cost of batches has reached no new minimum in so many steps, and in
+        a whole pass (or in 100 steps, if it has more).
 
     Attributes
     ----------
@@ -322,7 +324,11 @@ class MiniBatchSparsePCA(_SparsePCA):
             tol=self.tol,
             max_no_improvement=self.max_no_improvement,
         ).set_output(transform="default")
-        codes = model.fit(columns).transform(columns)
+        with warnings.catch_warnings():
+            # A first batch of few features often is of no use, in a corner of pictures.
+            warnings.filterwarnings("ignore", "every code is zero", UserWarning)
+            model.fit(columns)
+        codes = model.transform(columns)
         self.n_iter_ = model.n_iter_
         return np.array(codes.T)
 

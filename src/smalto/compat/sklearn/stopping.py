@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
-from smalto.checks import Array
+from smalto.checks import Array, check_integer, check_number
 from smalto.learning import Record, State
+
+MOST_PATIENCE = 100  # steps
 
 
 @dataclass
@@ -38,32 +41,43 @@ class Plateau:
         Stop when the smoothed cost has not reached a new minimum in so many steps.
     n_samples : int
         Size of the data: each sample counts ``1/n_samples`` in the smoothed cost.
-    patience : float
-        Steps at the beginning in which nothing is tested.
+    batch_size : int
+        Number of samples in each step. In the first pass, or its first hundred steps, nothing is
+        tested, and fewer steps without a new minimum are no reason to stop: batches differ.
     """
 
     tol: float
     max_no_improvement: int | None
     n_samples: int
-    patience: float
+    batch_size: int
     _steps: int = 0
-    _smooth: float = math.nan
+    _smooth: float = 0.0
     _least: float = math.inf
     _waited: int = 0
+
+    @classmethod
+    def of(cls, model: Any, n_samples: int, batch_size: int) -> Self:
+        """Return the tests that the parameters of an estimator ask for."""
+        waits = model.max_no_improvement
+        if waits is not None:
+            waits = check_integer("max_no_improvement", waits, low=0)
+        return cls(check_number("tol", model.tol, low=0), waits, n_samples, batch_size)
 
     def ends(self, rows: int, cost: float, moved: float) -> bool:
         """Return whether to stop after a step with so many rows, their mean cost, and a move."""
         self._steps += 1
-        if self._steps <= self.patience:
+        # A mean at first, so that a single batch of low cost is not taken for a minimum.
+        share = max(1 / self._steps, min(1.0, rows / (self.n_samples + 1)))
+        self._smooth += share * (cost - self._smooth)
+        patience = min(MOST_PATIENCE, self.n_samples / self.batch_size)
+        if self._steps <= patience:
             return False
-        share = min(1.0, rows / (self.n_samples + 1))
-        smooth = self._smooth
-        self._smooth = cost if math.isnan(smooth) else (1 - share) * smooth + share * cost
         if self.tol > 0 and moved <= self.tol:
             return True
         self._waited = 0 if self._smooth < self._least else self._waited + 1
         self._least = min(self._least, self._smooth)
-        return self.max_no_improvement is not None and self._waited >= self.max_no_improvement
+        waits = self.max_no_improvement
+        return waits is not None and self._waited >= max(waits, patience)
 
 
 @dataclass
