@@ -12,6 +12,7 @@ from smalto.checks import Array, check_integer, check_number
 from smalto.learning import Record, State
 
 MOST_PATIENCE = 100  # steps
+LEAST_GAIN = 1e-3  # share by which a smoothed cost must be lower to be a new minimum
 
 
 @dataclass
@@ -74,8 +75,9 @@ class Plateau:
             return False
         if self.tol > 0 and moved <= self.tol:
             return True
-        self._waited = 0 if self._smooth < self._least else self._waited + 1
-        self._least = min(self._least, self._smooth)
+        improves = self._smooth < (1 - LEAST_GAIN) * self._least
+        self._waited = 0 if improves else self._waited + 1
+        self._least = self._smooth if improves else self._least
         waits = self.max_no_improvement
         return waits is not None and self._waited >= max(waits, patience)
 
