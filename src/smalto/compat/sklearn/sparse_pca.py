@@ -254,7 +254,7 @@ class MiniBatchSparsePCA(_SparsePCA):
         0 turns the test off.
     max_no_improvement : int or None, default 10
         Stop when the smoothed cost of batches has reached no new minimum in so many steps, and in
-        a whole pass (or in 100 steps, if it has more).
+        so many tenths of a pass (of 100 steps, if it has more).
 
     Attributes
     ----------

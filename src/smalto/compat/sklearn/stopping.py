@@ -12,6 +12,7 @@ from smalto.checks import Array, check_integer, check_number
 from smalto.learning import Record, State
 
 MOST_PATIENCE = 100  # steps
+TENTHS = 10  # of a pass: what ``max_no_improvement`` counts, at its default a whole pass
 LEAST_GAIN = 1e-3  # share by which a smoothed cost must be lower to be a new minimum
 
 
@@ -39,12 +40,13 @@ class Plateau:
     tol : float
         Stop when atoms have moved by at most this.
     max_no_improvement : int, optional
-        Stop when the smoothed cost has not reached a new minimum in so many steps.
+        Stop when the smoothed cost has reached no new minimum in so many steps, and in so many
+        tenths of a pass, or of a hundred steps: batches differ.
     n_samples : int
         Size of the data: each sample counts ``1/n_samples`` in the smoothed cost.
     batch_size : int
         Number of samples in each step. In the first pass, or its first hundred steps, nothing is
-        tested, and fewer steps without a new minimum are no reason to stop: batches differ.
+        tested.
     """
 
     tol: float
@@ -79,7 +81,7 @@ class Plateau:
         self._waited = 0 if improves else self._waited + 1
         self._least = self._smooth if improves else self._least
         waits = self.max_no_improvement
-        return waits is not None and self._waited >= max(waits, patience)
+        return waits is not None and self._waited >= waits * max(1.0, patience / TENTHS)
 
 
 @dataclass
