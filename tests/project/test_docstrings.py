@@ -6,8 +6,8 @@ import inspect
 import pytest
 
 MODULES = [
-    "coders", "constraints", "datasets", "distributed", "image", "learners", "learning", "plot",
-    "projections", "sources",
+    "coders", "compat.sklearn", "constraints", "datasets", "distributed", "image", "learners",
+    "learning", "plot", "projections", "sources",
 ]  # fmt: skip
 
 # Not asked of anybody: examples and extended summaries where one line says it all, descriptions
