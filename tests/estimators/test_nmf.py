@@ -270,6 +270,16 @@ def test_other_coders():
     assert np.abs(ridge.transform(X)).sum() < np.abs(NMF(5, random_state=0).fit_transform(X)).sum()
 
 
+def test_the_error_with_a_wanted_density_is_that_of_the_components():
+    rng = np.random.default_rng(0)
+    X = rng.random((100, 6)) @ (rng.random((6, 40)) * (rng.random((6, 40)) < 0.3))
+    constraint = ElasticNetBall(density=0.2, positive=True)
+    model = NMF(6, lam=0.005, constraint=constraint, random_state=0)
+    left = np.linalg.norm(X - model.fit_transform(X) @ model.components_)
+    assert model.reconstruction_err_ == pytest.approx(left, rel=1e-6)
+    assert left < 0.5 * np.linalg.norm(X)
+
+
 def test_wanted_density():
     X = planted(noise=0.1)
     constraint = ElasticNetBall(density=0.3, positive=True)

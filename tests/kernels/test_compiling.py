@@ -10,6 +10,7 @@ import sys
 from types import SimpleNamespace
 
 import numba
+import numba.core.event
 import pytest
 
 from smalto import kernels
@@ -36,7 +37,7 @@ def said(monkeypatch):
 
 def ended(*, failed=False):
     """The event that it triggers at the end."""
-    return SimpleNamespace(is_failed=failed)
+    return SimpleNamespace(_exc_details=(KeyboardInterrupt, None, None) if failed else (None,) * 3)
 
 
 def compile_for(watch, lines, count, module="coding.lasso", *, failed=False):
@@ -65,6 +66,24 @@ def test_what_ctrl_c_has_ended_is_mentioned_again(said, monkeypatch):
     compile_for(watch, said, 1, failed=True)
     compile_for(watch, said, 2)
     assert said[0] == said[1]
+
+
+def test_an_exception_that_ends_compiling_is_noticed():
+    seen = []
+
+    class Listener(numba.core.event.Listener):
+        def on_start(self, event):
+            pass
+
+        def on_end(self, event):
+            seen.append(compiling._failed(event))
+
+    with numba.core.event.install_listener("smalto:test", Listener()):
+        with numba.core.event.trigger_event("smalto:test"):
+            pass
+        with pytest.raises(KeyboardInterrupt), numba.core.event.trigger_event("smalto:test"):
+            raise KeyboardInterrupt
+    assert seen == [False, True]
 
 
 def test_what_cannot_be_kept_is_not_called_once(said, monkeypatch):

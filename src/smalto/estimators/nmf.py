@@ -84,7 +84,8 @@ class NMF(Factorization):
         By default `fit` alternates between codes and atoms, to high accuracy. It keeps all codes
         in memory and reads the data many times. With a learner such as ``Online()``, `fit` works
         as in `DictionaryLearning`. `partial_fit` always uses a learner, ``Online()`` by default;
-        so does `fit` with weights, missing entries, groups, or a coder other than a plain `Lasso`.
+        so does `fit` with weights, missing entries, groups, a wanted density of the atoms, or a coder
+        other than a plain `Lasso`.
     max_epochs : int, optional
         Maximum number of passes of `fit` over the data. The default is 200, or 10 with a learner,
         and no limit if ``max_seconds`` is given.
@@ -204,7 +205,8 @@ class NMF(Factorization):
         self
         """
         self._check_settings()
-        coder = self._problem().coder
+        coder, constraint, _ = self._problem()
+        assert constraint is not None
         if mask is not None and not np.any(mask):
             mask = None
         if sample_weight is not None and _all_equal(sample_weight, _num_samples(X)):
@@ -213,6 +215,8 @@ class NMF(Factorization):
         self._ridge = default_ridge(missing_entries(X, mask, missing))
         about = (sample_weight, mask, groups, missing, self.learner)
         plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
+        plain = plain and constraint.density is None  # which learners look for step by step
+        squares = None
         if plain and isinstance(coder, Lasso) and coder.penalty_weights is None:
             with all_or_nothing(self):
                 squares = self._alternate(X, validation, validation_groups, validate_every)
@@ -227,10 +231,11 @@ class NMF(Factorization):
                 validate_every=validate_every,
                 checked=True,
             )
-            squares = self._squared_error(X, mask, groups)
-        self.reconstruction_err_ = math.sqrt(squares)
         reorder(self.state_, by_energy(self.state_))
         self.components_ = feasible(self.state_, resolve_threads(self.n_threads)).D
+        if squares is None:
+            squares = self._squared_error(X, mask, groups)
+        self.reconstruction_err_ = math.sqrt(squares)
         return self
 
     @available_if(takes_a_stream)  # type: ignore[untyped-decorator]

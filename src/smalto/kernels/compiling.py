@@ -75,7 +75,7 @@ class _Watch(event.Listener):  # type: ignore[misc]
             seconds = time.perf_counter() - self._began
             self._total += seconds
             self._spent[self._family[0]] = self._spent.get(self._family[0], 0.0) + seconds
-            if event.is_failed:  # by Ctrl-C, say: it will be compiled, and mentioned, again
+            if _failed(event):  # by Ctrl-C, say: it will be compiled, and mentioned, again
                 self._mentioned.discard(self._family[0])
             self._done.set()
             speaker, self._speaker = self._speaker, None
@@ -113,6 +113,11 @@ class _Watch(event.Listener):  # type: ignore[misc]
         with self._lock:
             running = time.perf_counter() - self._began if self._at_work else 0.0
             return self._total + running
+
+
+def _failed(event: Any) -> bool:
+    """Tell whether an exception has ended a compilation; Numba's own `is_failed` does not."""
+    return any(part is not None for part in event._exc_details or ())
 
 
 def family_of(module: str) -> tuple[str, int | None]:
