@@ -129,7 +129,7 @@ def test_codes_are_those_of_scikit_learn(algorithm, options, dtype):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # theirs, in float32
         expected = theirs.sparse_encode(x, d, algorithm=algorithm, **options)
-    np.testing.assert_allclose(found, expected, atol=2e-4 if dtype == np.float32 else 1e-6)
+    np.testing.assert_allclose(found, expected, atol=3e-3 if dtype == np.float32 else 1e-6)
     model = ours.SparseCoder(
         d,
         transform_algorithm=algorithm,
@@ -141,7 +141,7 @@ def test_codes_are_those_of_scikit_learn(algorithm, options, dtype):
     np.testing.assert_allclose(
         model.transform(x),
         np.hstack([np.maximum(expected, 0), np.maximum(-expected, 0)]),
-        atol=2e-4,
+        atol=3e-3,
     )
 
 
