@@ -24,7 +24,8 @@ def replay(X, D0, lam, eta, rho, t0, steps, seed):
     for t in range(1, steps + 1):
         batch = X[order[(t - 1) * eta : t * eta]]
         codes = naive.lasso(batch, D, lam)
-        beta = (1 - 1 / t) ** rho if t > 1 else 1.0
+        power = np.log2(max((t - 1) * eta / len(D0), 1.0)) if rho is None else rho
+        beta = (1 - 1 / t) ** power if t > 1 else 1.0
         new = naive.statistics(codes, batch, 1 / eta)
         A, B = beta * A + new[0], beta * B + new[1]
         D = naive.sweep(D, A, B, naive.project_l2_ball)
@@ -32,7 +33,9 @@ def replay(X, D0, lam, eta, rho, t0, steps, seed):
     return visited
 
 
-@pytest.mark.parametrize(("rho", "t0"), [(0.0, 0.0), (3.0, 0.0), (15.0, 0.001), (0.0, 2.0)])
+@pytest.mark.parametrize(
+    ("rho", "t0"), [(0.0, 0.0), (3.0, 0.0), (15.0, 0.001), (0.0, 2.0), (None, 0.0)]
+)
 def test_online_is_the_algorithm_of_the_paper(rho, t0):
     X, _ = planted(n=200, k=6, m=5)
     D0 = dictionary(np.random.default_rng(9), 6, 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,9 +16,6 @@ from smalto.learning.memory.code_store import CodeStore
 from smalto.learning.memory.contributions import Addition, Contribution
 from smalto.learning.memory.state import State
 from smalto.learning.memory.statistics import Stats
-
-# Chosen by measurement: see benchmarks/peers/defaults.py.
-DEFAULT_RHO = 5.0
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,8 @@ class Online(Learner):
         n/10 (or 64, if that is more).
     rho : float, optional
         How fast the past is forgotten: a sample seen at step i has the weight (i/t)^rho at step t
-        (Section 3.4.2). The default is 5, or 0 with ``memory="replace"``, which forgets nothing.
+        (Section 3.4.2). By default it grows: after n samples it is log₂(n/k) for k atoms. With
+        ``memory="replace"``, which forgets nothing, it is 0.
     t0 : float, default 0
         Weight of the initial dictionary D₀, in batches: the statistics start as A = t0 I and
         B = t0 D₀, which slows the first steps down (Section 3.4.4). It is forgotten like a batch
@@ -89,17 +88,14 @@ class Online(Learner):
         return self.features is None
 
     def resolve(self, n_atoms: int, n_rows: int | None) -> Online:
-        """Return this learner with ``batch_size`` and ``rho`` decided."""
+        """Return this learner with ``batch_size`` decided, and ``rho`` unless it grows."""
         size = self.batch_size
         if size is None:
             known = 0 if n_rows is None else n_rows
             size = min(max(512, 2 * n_atoms, known // 2048), 4096)
             if n_rows is not None:
                 size = min(size, max(64, n_rows // 10))
-        rho = self.rho
-        if rho is None:
-            rho = 0.0 if self.memory == "replace" else DEFAULT_RHO
-        return replace(self, batch_size=size, rho=rho)
+        return replace(self, batch_size=size, rho=0.0 if self.memory == "replace" else self.rho)
 
     def refusal(self, *, stream: bool, missing: bool) -> str | None:
         """Return why ``memory="replace"`` cannot learn from such data, or None if it can."""
@@ -137,9 +133,13 @@ class Online(Learner):
 
     def forget(self, state: State, n_new: int) -> None:
         """Scale the statistics of the past before ``n_new`` samples are added."""
-        if not self.rho or state.samples < self._size:
+        if self.rho == 0.0 or state.samples < self._size:
             return
-        beta = (state.samples / (state.samples + n_new)) ** self.rho
+        rho = self.rho
+        if rho is None:
+            # At first all samples are needed; later on, many were coded over worse dictionaries.
+            rho = max(0.0, math.log2(state.samples / len(state.D)))
+        beta = (state.samples / (state.samples + n_new)) ** rho
         for part in state.stats:
             part.decay(beta)
         state.surrogate *= beta
