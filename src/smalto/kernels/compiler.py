@@ -68,6 +68,8 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
+_functions: Any = BaseFunction
+_resolve = _functions.get_call_type
 _signatures: dict[str, dict[Any, Any]] = {}  # by the flags of a compilation
 
 
@@ -79,22 +81,21 @@ def _types_remembered(flags: Any) -> Iterator[None]:
     written.
     """
     memory = _signatures.setdefault(flags.get_mangle_string(), {})
-    functions: Any = BaseFunction
-    resolve = functions.get_call_type
+    before = _functions.get_call_type  # of the kernel that this one is compiled for
 
     def remember(function: Any, context: Any, arguments: Any, keywords: Any) -> Any:
         key = (function, tuple(arguments), tuple(keywords.items()))
         if key not in memory:
-            found = resolve(function, context, arguments, keywords)
+            found = _resolve(function, context, arguments, keywords)
             memory[key] = found, function._impl_keys[found.args]
         found, function._impl_keys[found.args] = memory[key]
         return found
 
-    functions.get_call_type = remember
+    _functions.get_call_type = remember
     try:
         yield
     finally:
-        functions.get_call_type = resolve
+        _functions.get_call_type = before
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]

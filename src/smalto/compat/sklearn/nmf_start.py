@@ -110,7 +110,7 @@ def _first_components(X: Rows, k: int, init: str | None, rng: np.random.RandomSt
         H = np.abs(rng.standard_normal((k, X.shape[1]))) * math.sqrt(mean / k)
         return np.ascontiguousarray(H, dtype=X.dtype)
     H = nndsvd(X, k, rng, fill=False)
-    H = np.where(H > ROUNDING * float(H.max()), H, 0)
+    H = np.where(ROUNDING * float(H.max()) < H, H, 0)
     if init == "nndsvdar":
         H = np.where(H > 0, H, np.abs(rng.standard_normal(H.shape)) * SMALL * mean)
     elif init != "nndsvd":
