@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 
 from smalto.checks import Array, Rows, as_floats, is_built_in
 from smalto.coders.base import Coder
 from smalto.coders.checked_coder import penalty_of
 from smalto.coders.chunks import Chunk
 from smalto.coders.codes import Codes, stack
-from smalto.coders.mending import Mender, doubtful, warn_if_short, whole_groups
+from smalto.coders.mending import Mender, doubtful, unmeasured, warn_if_short, whole_groups
 from smalto.coders.parameters import of_rows
 from smalto.coders.preparing import Prepared, prepare, products, solve_part, squared_norms
 from smalto.coders.scaling import (
@@ -248,11 +249,15 @@ def _code_chunk(
     if measured:
         fit_of_rows(prepared.G, Q, chunk.norms, *codes, fit)
         if part.missing is not None:
-            _fit_known(x, part.missing, codes, prepared.padded, fit)
+            holes = np.flatnonzero(part.missing.any(axis=1))
+            _fit_directly(part, holes, codes, prepared.padded, fit)
     weights = part.penalty_weights
     rows = doubtful(codes, chunk, prepared.problem, prepared.sizes, prepared.safe_norm, weights)
     bound = prepared.problem.error_bound()
     if measured and bound is not None:
+        unsure = unmeasured(codes, chunk, prepared.sizes)
+        if unsure.size:
+            _fit_directly(part, unsure, codes, prepared.wide, fit)
         eps = np.asarray(bound) if part.groups is not None else of_rows("eps", bound, numbers, n)
         missed = np.flatnonzero(_exceeds(eps, fit, chunk.norms, Q.dtype, part.groups))
         if part.groups is not None:
@@ -314,11 +319,12 @@ def _cuts(n: int, groups: Array | None) -> list[int]:
     return [0, *sorted({int(end) for end in ends if 0 < end < n}), n]
 
 
-def _fit_known(x: Array, missing: Array, codes: Codes, padded: Array, fit: Array) -> None:
-    """Set ``fit`` to ``½‖x − αD‖²`` over the known entries, for rows with missing entries."""
-    rows = np.flatnonzero(missing.any(axis=1))
-    left = x[rows] - codes.take(rows).as_csr(len(padded)) @ padded
-    left[missing[rows]] = 0.0
+def _fit_directly(part: Signals, rows: Array, codes: Codes, atoms: Array, fit: Array) -> None:
+    """Set ``fit`` of some rows to ``½‖x − αD‖²`` over the known entries, without the Gram matrix."""
+    x = part.X[rows].toarray() if scipy.sparse.issparse(part.X) else part.X[rows]
+    left = x - codes.take(rows).as_csr(len(atoms)) @ atoms
+    if part.missing is not None:
+        left[part.missing[rows]] = 0.0
     fit[rows] = 0.5 * np.einsum("ij,ij->i", left, left)
 
 

@@ -49,8 +49,8 @@ def doubtful(
     ``safe`` is `Coder.safe_norm` without weights.
     """
     found = np.empty(len(chunk.Q), np.bool_)
-    limits = _LARGEST if coder.error_bound() is None else _TO_MEASURE
-    limit = limits[chunk.Q.dtype.itemsize]
+    proven = coder.error_bound() is not None and isinstance(coder, Certified)
+    limit = (_TO_MEASURE if proven else _LARGEST)[chunk.Q.dtype.itemsize]
     stuck = chunk.stuck is not None and chunk.stuck[0] > 0
     count, large = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, safe, found)
     if not (count or large or stuck or weights is not None):
@@ -65,6 +65,14 @@ def doubtful(
     if not count and not stuck and delicate is False:
         return _NO_ROWS
     return whole_groups(np.flatnonzero(found | stuck | delicate), chunk.groups)
+
+
+def unmeasured(codes: Codes, chunk: Chunk, atoms: Sizes) -> Array:
+    """Return the rows whose error the Gram matrix does not tell well enough to compare it with eps."""
+    found = np.empty(len(chunk.Q), np.bool_)
+    limit = _TO_MEASURE[chunk.Q.dtype.itemsize]
+    count, _ = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, np.inf, found)
+    return np.flatnonzero(found) if count else _NO_ROWS
 
 
 def whole_groups(rows: Array, groups: Array | None) -> Array:
@@ -107,6 +115,7 @@ class Mender:
         self.X = X.astype(np.float64)
         self.fit = np.empty(len(signals))  # of the codes that were measured last
         self.lower = np.full(len(signals), -np.inf)  # bounds on the optima, the best so far
+        self._known_off: dict[tuple[int, bytes], float] = {}  # see `_off_least_squares`
 
     def mend(self, codes: Codes, again: Callable[[Array], Codes] | None) -> tuple[Codes, Array]:
         """Return codes and how far they are from their optimum, relative to ½‖x‖².
@@ -240,9 +249,13 @@ class Mender:
         out = np.zeros(codes.shape[0])
         for some, problem in self._problems(rows):
             part = codes[some].toarray()
-            atoms = problem.D[np.abs(part).sum(axis=0) > 0]
-            basis = np.linalg.qr(atoms.T)[0]
-            out[some] = 0.5 * np.sum(((problem.X - part @ problem.D) @ basis) ** 2)
+            key = (int(some[0]), part.tobytes())  # the same codes are asked about several times
+            if key not in self._known_off:
+                atoms = problem.D[np.abs(part).sum(axis=0) > 0]
+                basis = np.linalg.qr(atoms.T)[0]
+                left = (problem.X - part @ problem.D) @ basis
+                self._known_off[key] = 0.5 * float(np.sum(left**2))
+            out[some] = self._known_off[key]
         return out[rows]
 
     def _above_bound(self, objective: Array, gap: Array) -> Array:
