@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
-_OURS = ("smalto", "sklearn")  # scikit-learn wraps the methods of estimators
+# scikit-learn wraps the methods of estimators, Numba the compilation of kernels.
+_OURS = ("smalto", "sklearn", "numba")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

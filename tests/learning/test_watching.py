@@ -129,3 +129,15 @@ def test_logs_of_single_batches_and_of_nmf(tmp_path):
 def test_other_kinds_of_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"a log must be a file \*.jsonl or \*.csv, got run.txt"):
         Log(tmp_path / "run.txt")
+
+
+def test_a_cost_that_was_measured_at_an_interruption_does_not_stop_a_run_early():
+    X, _ = planted(n=500)
+    options = {"validation": X[:50], "validate_every": 4}
+    stop = {"callbacks": [lambda state, record: record.step == 7]}
+    whole = learn(X, 10, Lasso(0.1), max_steps=12, **options, **OPTIONS)
+    part = learn(X, 10, Lasso(0.1), max_steps=12, **options, **stop, **OPTIONS)
+    assert part.history[-1].test_cost is not None
+    again = learn(X, 10, Lasso(0.1), max_steps=12, state=part.state, **options)
+    costs = [[(r.step, r.test_cost) for r in each.history] for each in (whole, again)]
+    assert costs[0] == costs[1]

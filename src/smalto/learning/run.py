@@ -70,6 +70,11 @@ class Run:
             record = state.record(lam=state.coder.describe()["lam"])
             cost = self.validation.cost(state, self.n_threads)
             state.history.append(replace(record, test_cost=cost))
+        elif self.validation is not None and state.history:
+            # What was measured only because the run had ended there is as if it had not ended.
+            last = state.history[-1]
+            if not self.validation.is_due(last.step):
+                state.history[-1] = replace(last, test_cost=None)
         self._callbacks.begin(state, lambda record: limits.share(record, n_rows))
 
     def after_step(self, state: State, record: Record) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from typing import Any
@@ -20,7 +21,7 @@ class Progress(Callback):
 
     Parameters
     ----------
-    every_seconds : float, default 30
+    every_seconds : float, default 10
         Seconds between two lines where there is no bar.
     label : str, default "learning"
         What is being done.
@@ -31,7 +32,7 @@ class Progress(Callback):
     Callback : For callbacks of your own.
     """
 
-    def __init__(self, every_seconds: float = 30.0, label: str = "learning") -> None:
+    def __init__(self, every_seconds: float = 10.0, label: str = "learning") -> None:
         self.every_seconds = check_number("every_seconds", every_seconds, low=0)
         self.label = label
         self._share: Share | None = None
@@ -40,6 +41,7 @@ class Progress(Callback):
     def _clear(self) -> None:
         self._bar: Any = None
         self._cost: float | None = None
+        self._held_out = ""  # cost, as it was measured last
         self._line = ""  # that is not on the screen yet
         self._began = self._told = time.monotonic()
         self._from: float | None = None  # share that was done at the first step
@@ -61,10 +63,11 @@ class Progress(Callback):
             self._show_line(share, self._about(record))
 
     def _about(self, record: Record) -> str:
-        held_out = "" if record.test_cost is None else f", held-out cost {record.test_cost:.5g}"
+        if record.test_cost is not None:
+            self._held_out = f", held-out {record.test_cost:.5g}"
         speed = record.samples / max(record.seconds, 1e-9)
         return (
-            f"{record.samples:,} samples, cost {self._cost:.5g}{held_out}, "
+            f"{record.samples:,} samples, cost {self._cost:.5g}{self._held_out}, "
             f"{record.mean_nonzeros:.1f} nonzeros, {speed:,.0f} samples/s"
         )
 
@@ -72,13 +75,15 @@ class Progress(Callback):
         if self._bar is None:
             from tqdm.auto import tqdm  # on first use: it takes longer to import than to run
 
+            wide = shutil.get_terminal_size().columns > 0  # some terminals do not know
             # tqdm puts a comma before what is set as "postfix".
             rest = "" if share is None else " {percentage:3.0f}%|{bar}| {remaining} left"
             self._bar = tqdm(
                 total=None if share is None else 1.0,
                 desc=self.label,
                 bar_format=f"{{desc}}{rest}{{postfix}}",
-                dynamic_ncols=True,
+                dynamic_ncols=wide,
+                ncols=None if wide else 100,
             )
         self._bar.set_postfix_str(about, refresh=False)
         self._bar.update(1 if share is None else share - self._bar.n)
