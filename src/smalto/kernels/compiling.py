@@ -117,7 +117,7 @@ class _Watch(event.Listener):  # type: ignore[misc]
 
 def _failed(event: Any) -> bool:
     """Tell whether an exception has ended a compilation; Numba's own `is_failed` does not."""
-    return any(part is not None for part in event._exc_details or ())
+    return any(part is not None for part in getattr(event, "_exc_details", None) or ())
 
 
 def family_of(module: str) -> tuple[str, int | None]:
