@@ -78,7 +78,7 @@ class MiniBatchDictionaryLearning(CodingEstimator):
         Stop when a step changes the dictionary by at most this, in Frobenius norm divided by the
         number of atoms. 0 turns the test off.
     max_no_improvement : int or None, default 10
-        Stop when the smoothed cost of batches has reached no new minimum in so many steps, and in
+        Stop when the smoothed cost of batches has not fallen by 0.1 % in so many steps, and in
         so many tenths of a pass (of 100 steps, if it has more).
 
     Attributes

@@ -34,7 +34,7 @@ class MiniBatchNMF(_NMF):
     tol : float, default 1e-4
         Stop when a step changes H by at most this share of its norm. 0 turns the test off.
     max_no_improvement : int or None, default 10
-        Stop when the smoothed cost of batches has reached no new minimum in so many steps, and in
+        Stop when the smoothed cost of batches has not fallen by 0.1 % in so many steps, and in
         so many tenths of a pass (of 100 steps, if it has more).
     max_iter : int, default 200
         Maximum number of passes; if it is reached there is a ConvergenceWarning.

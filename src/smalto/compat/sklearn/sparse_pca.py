@@ -253,7 +253,7 @@ class MiniBatchSparsePCA(_SparsePCA):
         Stop when a step changes the scores U by at most this, in Frobenius norm divided by k.
         0 turns the test off.
     max_no_improvement : int or None, default 10
-        Stop when the smoothed cost of batches has reached no new minimum in so many steps, and in
+        Stop when the smoothed cost of batches has not fallen by 0.1 % in so many steps, and in
         so many tenths of a pass (of 100 steps, if it has more).
 
     Attributes
