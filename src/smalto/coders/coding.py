@@ -104,8 +104,9 @@ def code_rows(
         Compute ``fit``, which is otherwise undefined.
     """
     n = len(signals)
-    if prepared.linear is not None and prepared.exponents is None and signals.missing is None:
-        coded = _code_linearly(signals, prepared, n_threads, measured)
+    W = prepared.linear if prepared.exponents is None and signals.missing is None else None
+    if W is not None:
+        coded = _code_linearly(signals, W, prepared, n_threads, measured)
         if coded is not None:
             return coded
     start = start if "start" in prepared.coder.takes else None
@@ -132,9 +133,9 @@ def code_rows(
 
 
 def _code_linearly(
-    signals: Signals, prepared: Prepared, n_threads: int, measured: bool
+    signals: Signals, W: Array, prepared: Prepared, n_threads: int, measured: bool
 ) -> Coded | None:
-    """Code rows by one product, straight into the result; None if some are of unusual size."""
+    """Code rows by one product ``x Wᵀ``, straight into the result; None if some are of unusual size."""
     n, count, dtype = len(signals), len(prepared.used), prepared.G.dtype
     size = n * count
     # One array for both: the system takes the memory of two back at each call.
@@ -153,7 +154,7 @@ def _code_linearly(
             ordinary[number] = signal_exponents(x, squares) is None
         if ordinary[number]:
             norms[rows], indices[rows] = squares, prepared.used
-            products(x, prepared.linear, values[rows])  # type: ignore[arg-type]
+            products(x, W, values[rows])
             if measured:
                 fit[rows] = _fit_dense(x, values[rows], prepared)
 
@@ -166,7 +167,7 @@ def _code_linearly(
 
 def _fit_dense(x: Rows, values: Array, prepared: Prepared) -> Array:
     """Return ``½‖x − αD‖²`` of each row, from the coefficients of all atoms in use."""
-    return 0.5 * squared_norms(np.asarray(x - values @ prepared.padded[prepared.used]))
+    return 0.5 * squared_norms(np.asarray(x - values @ prepared.used_atoms))
 
 
 def _with_ordinary_weights(signals: Signals, prepared: Prepared) -> tuple[Signals, Prepared]:

@@ -58,12 +58,17 @@ class Prepared:
     @cached_property
     def linear(self) -> Array | None:
         """W if the codes of signals x over the used atoms are ``x Wᵀ``; see `Coder.linear`."""
-        return self.problem.linear(self.padded[self.used])
+        return self.problem.linear(self.used_atoms)
 
     @cached_property
     def used(self) -> Array:
         """The numbers of the atoms that are not zero."""
         return np.flatnonzero(self.sizes.norms > 0).astype(np.int32)
+
+    @cached_property
+    def used_atoms(self) -> Array:
+        """The atoms that are not zero."""
+        return self.padded[self.used]
 
     @cached_property
     def wide(self) -> Array:
