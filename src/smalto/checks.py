@@ -41,6 +41,15 @@ def check_number(
     return number
 
 
+def check_finite_number(name: str, value: Any, *, low: float = 0.0, strict: bool = False) -> float:
+    """Return a number as a float; raise unless it is finite and >= low (> low if strict)."""
+    number = check_number(name, value, low=low, strict=strict)
+    if not np.isfinite(number):
+        message = f"{name} must be finite, got {value}"
+        raise ValueError(message)
+    return number
+
+
 def _shown(value: Any) -> str:
     """Return a value for a message, on one line; of an array only what kind it is."""
     if isinstance(value, np.ndarray):

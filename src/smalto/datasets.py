@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from smalto.checks import Array, check_integer, check_number
+from smalto.checks import Array, check_finite_number, check_integer
 from smalto.image import PatchSource, luminance, read_picture
 from smalto.image.checks import check_dtype, check_patch_size
 
@@ -184,7 +184,7 @@ def random_patches(
     size = check_patch_size(patch_size)
     n = check_integer("n", n)
     out_dtype = check_dtype(dtype)
-    min_contrast = check_number("min_contrast", min_contrast, low=0.0)
+    min_contrast = check_finite_number("min_contrast", min_contrast, low=0.0)
     source = PatchSource(
         images,
         size,

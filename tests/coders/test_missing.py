@@ -195,7 +195,7 @@ def test_a_signal_without_known_entries_has_the_zero_code():
         (
             {"mask": np.ones((20, 16), bool), "coder": Lasso(mean_nonzeros=3)},
             ValueError,
-            "give lam",
+            "no signal is correlated with any atom",
         ),
     ],
 )
@@ -203,6 +203,28 @@ def test_bad_masks(arguments, error, message):
     X, D = ordinary()
     with pytest.raises(error, match=message):
         encode(X, D, **{"coder": Lasso(0.1), **arguments})
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_wanted_number_of_nonzeros_with_holes_and_weights(dtype, positive):
+    X, D = ordinary(n=100, k=20, m=12)
+    X, D, rng = X.astype(dtype), D.astype(dtype), np.random.default_rng(0)
+    mask, weights = rng.random(X.shape) < 0.4, rng.uniform(0.5, 2.0, (100, 20))
+    coder = Lasso(mean_nonzeros=3, ridge=0.01, positive=positive)
+    for given in ({"mask": mask}, {"penalty_weights": weights}, {"penalty_weights": weights[0]}):
+        codes, info = encode(X, D, coder, return_info=True, **given)
+        assert codes.nnz / 100 == pytest.approx(3, rel=0.02)
+        threads = encode(X, D, coder, n_threads=3, return_info=True, **given)[1]
+        large = encode(X * dtype(2.0**40), D, coder, return_info=True, **given)[1]
+        assert info.coder.lam == threads.coder.lam == large.coder.lam / 2.0**40
+
+
+def test_learning_reaches_a_wanted_number_of_nonzeros_with_holes():
+    X, _ = planted(n=600)
+    mask = np.random.default_rng(0).random(X.shape) < 0.3
+    result = learn(X, 12, Lasso(mean_nonzeros=3), mask=mask, max_epochs=20, random_state=0)
+    assert result.history[-1].mean_nonzeros == pytest.approx(3, rel=0.1)
 
 
 def test_nan_is_an_error_unless_it_means_missing():

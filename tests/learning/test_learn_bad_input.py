@@ -85,6 +85,8 @@ from smalto.learners import SGD, Batch, Continuation, Online, Replacement
         (lambda: Online(memory="some"), ValueError, "memory must be .* got 'some'"),
         (lambda: Online(memory="replace", rho=2), ValueError, "rho must be 0 or None, got 2"),
         (lambda: SGD(a=0), ValueError, "a must be > 0, got 0"),
+        (lambda: SGD(a=np.inf), ValueError, "a must be finite, got inf"),
+        (lambda: Online(rho=np.inf), ValueError, "rho must be finite, got inf"),
         (lambda: Batch(sweeps=0), ValueError, "sweeps must be >= 1, got 0"),
         (
             lambda: Replacement(correlation=1.5),

@@ -176,7 +176,7 @@ def encode(
     threads = resolve_threads(n_threads)
     first = None if start is None else _check_start(start, (n, len(D)), dtype)
     with single_threaded_blas():
-        coder = coder.resolve(signals.X, D, threads)
+        coder = coder.resolve_for(signals, D, threads)
         codes, rounds, gap = encode_signals(signals, D, coder, groups, first, threads, return_info)
     if codes.nnz == 0 and n:
         warn_of_zeros(coder, signals.X, D)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from smalto.checks import Array, Rows, check_role
 from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.parameters import PerSignal
+
+if TYPE_CHECKING:
+    from smalto.coders.signals import Signals
 
 # A function that codes a chunk of signals. It is called from several threads at once.
 Solver: TypeAlias = Callable[[Chunk], Codes]
@@ -122,6 +125,13 @@ class Coder(ABC):
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Coder:
         """Return this problem with all parameters decided that depend on data (sample rows X)."""
         return self
+
+    def resolve_for(self, signals: Signals, D: Array, n_threads: int = 1) -> Coder:
+        """Return `resolve` for sample rows with missing entries and penalty weights.
+
+        The default ignores both: missing entries are zero.
+        """
+        return self.resolve(signals.X, D, n_threads)
 
     @property
     def undecided(self) -> bool:

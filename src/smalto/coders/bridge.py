@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
-from smalto.checks import Array, Rows, check_integer, check_number
+from smalto.checks import Array, Rows, check_finite_number, check_integer, check_number
 from smalto.coders.base import Coder, Solver
 from smalto.coders.certain_lasso import certain_lasso
 from smalto.coders.chunks import Chunk, Problem
 from smalto.coders.codes import Codes
 from smalto.coders.lasso import Lasso, default_lam
 from smalto.coders.masked_gram import with_weights
-from smalto.coders.parameters import check_finite_number, scaled_number
+from smalto.coders.parameters import scaled_number
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Bridge(Coder):
             message = f"p must lie strictly between 0 and 1, got {self.p!r}"
             raise ValueError(message)
         if self.delta is not None:
-            check_number("delta", self.delta, low=0, strict=True)
+            check_finite_number("delta", self.delta, low=0, strict=True)
         check_integer("max_iter", self.max_iter)
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Bridge:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from smalto.checks import Array, Rows
+from smalto.checks import Array, Rows, check_finite_number
 from smalto.coders.base import Coder, Sizes, Solver, too_small
 from smalto.coders.certain_lasso import (
     BOUND_WORK,
@@ -25,7 +25,7 @@ from smalto.coders.certain_lasso import (
 from smalto.coders.chunks import Chunk, Problem, Residuals, residuals
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes
-from smalto.coders.parameters import as_weights, check_count, check_finite_number, scaled_number
+from smalto.coders.parameters import as_weights, check_count, scaled_number
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.grouped_lasso import grouped_lasso_rows

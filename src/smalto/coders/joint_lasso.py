@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
-from smalto.checks import Array
+from smalto.checks import Array, check_finite_number
 from smalto.coders.base import Coder, Sizes, Solver, too_small
 from smalto.coders.certain_joint import certain_joint, joint_dual_value
 from smalto.coders.chunks import Chunk, Problem, Residuals, all_if_none
@@ -16,7 +16,7 @@ from smalto.coders.codes import Codes
 from smalto.coders.joint_omp import JointOMP
 from smalto.coders.kernel_output import GrowingCodes
 from smalto.coders.masked_gram import float32_copy
-from smalto.coders.parameters import check_finite_number, scaled_number
+from smalto.coders.parameters import scaled_number
 from smalto.kernels.coding.arguments import Gram
 from smalto.kernels.coding.joint_lasso import Penalty, joint_lasso_groups, make_joint_search
 from smalto.kernels.coding.joint_tables import SignalGroups, sum_of_norms

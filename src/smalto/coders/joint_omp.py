@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from smalto.checks import Array, Rows, check_integer
+from smalto.checks import Array, Rows, check_finite_number, check_integer
 from smalto.coders.base import Coder, Solver
 from smalto.coders.certain_pursuit import Pursuit
 from smalto.coders.chunks import Chunk, Problem, all_if_none, check_squares
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes
-from smalto.coders.parameters import check_finite_number, limit_nonzeros, scaled_number
+from smalto.coders.parameters import limit_nonzeros, scaled_number
 from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
 from smalto.kernels.coding.joint_omp import (
     Dictionary,

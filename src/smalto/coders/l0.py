@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
-from smalto.checks import Array
+from smalto.checks import Array, check_finite_number
 from smalto.coders.base import Coder, Solver
 from smalto.coders.certain_pursuit import Pursuit
 from smalto.coders.chunks import Chunk, Problem
 from smalto.coders.codes import Codes
 from smalto.coders.greedy import GreedySolver
-from smalto.coders.parameters import check_finite_number, scaled_number
+from smalto.coders.parameters import scaled_number
 
 
 @dataclass(frozen=True)

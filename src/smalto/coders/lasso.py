@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from smalto.checks import Array, Rows, check_number
+from smalto.checks import Array, Rows, check_finite_number, check_number
 from smalto.coders.base import Coder, Sizes, Solver, large_enough, too_small
 from smalto.coders.certain_lasso import (
     certain_lasso,
@@ -29,7 +29,8 @@ from smalto.coders.masked_gram import (
     start_in_own_units,
     with_weights,
 )
-from smalto.coders.parameters import as_weights, check_count, check_finite_number, scaled_number
+from smalto.coders.parameters import as_weights, check_count, scaled_number
+from smalto.coders.signals import Signals
 from smalto.coders.wanted_nonzeros import Count, lam_for_nonzeros
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
@@ -58,9 +59,9 @@ class Lasso(Coder):
         Require α ≥ 0.
     mean_nonzeros : float, optional
         Instead of ``lam``: choose it such that codes have about this many nonzeros on average.
-        It is found by coding a sample of up to 512 signals with several values of it.
-        While a dictionary is being learned, it is updated at steps 1, 2, 4, 8, ...
-        Signals with missing entries, or with weights of their own, need ``lam``.
+        It is found by coding a sample of up to 512 signals with several values of it (128 if they
+        have missing entries or weights of their own). While a dictionary is being learned, it is
+        updated at steps 1, 2, 4, 8, ...
     penalty_weights : array (k,), optional
         Weights w_j > 0 of the coefficients in the penalty; infinity excludes an atom, and 1e-6
         leaves it practically unpenalized. (``encode`` also takes weights for each signal.)
@@ -79,6 +80,7 @@ class Lasso(Coder):
     mean_nonzeros: float | None = None
     penalty_weights: npt.ArrayLike | None = None
 
+    takes: ClassVar[frozenset[str]] = frozenset({"mask", "penalty_weights", "start"})
     own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -93,6 +95,10 @@ class Lasso(Coder):
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Lasso:
         """Return this problem with ``lam`` chosen from sample rows X (and D for mean_nonzeros)."""
+        return self.resolve_for(Signals(X), D, n_threads)
+
+    def resolve_for(self, signals: Signals, D: Array, n_threads: int = 1) -> Lasso:
+        """Return this problem with ``lam`` chosen from sample rows that may have missing entries."""
         lam: float | None
         if isinstance(self.penalty_weights, tuple):
             check_count("penalty_weights", self.penalty_weights, len(D))
@@ -103,7 +109,9 @@ class Lasso(Coder):
             def count_over(G: Array) -> Count:
                 return _nonzeros_over(G, positive)
 
-            lam = lam_for_nonzeros(X, D, self.mean_nonzeros, ridge, positive, n_threads, count_over)
+            lam = lam_for_nonzeros(
+                signals, D, self.mean_nonzeros, ridge, positive, n_threads, count_over
+            )
             if lam is None:
                 if self.lam is not None:  # these rows say nothing: keep the earlier lam
                     return self
@@ -112,26 +120,10 @@ class Lasso(Coder):
                 )
                 raise ValueError(message)
         elif self.lam is None:
-            lam = default_lam(X)
+            lam = default_lam(signals.X)
         else:
             return self
         return replace(self, lam=lam)
-
-    @property
-    def takes(self) -> frozenset[str]:  # type: ignore[override]
-        """All but groups; with mean_nonzeros, neither missing entries nor penalty weights."""
-        everything = frozenset({"mask", "penalty_weights", "start"})
-        return everything if self.mean_nonzeros is None else frozenset({"start"})
-
-    def refusal(self, name: str) -> str:
-        """Return the error message for ``name``, which is not in `takes`."""
-        if self.mean_nonzeros is not None and name != "groups":
-            what = "missing entries" if name == "mask" else "penalty_weights"
-            return (
-                f"Lasso(mean_nonzeros=) cannot determine lam with {what}: give lam, such as "
-                "Lasso(mean_nonzeros=...).resolve(X, D).lam for complete signals X"
-            )
-        return super().refusal(name)
 
     @property
     def undecided(self) -> bool:

@@ -14,6 +14,7 @@ from smalto.checks import (
     Matrix,
     as_dictionary,
     check_finite,
+    check_finite_number,
     check_number,
     check_scale,
 )
@@ -120,8 +121,8 @@ def lasso_path(
         raise ValueError(message)
     check_finite("x", x)
     D = as_dictionary(D, len(x), np.dtype(np.float64))
-    ridge = check_number("ridge", ridge, low=0)
-    lam_end = check_number("lam_end", lam_end, low=0)
+    ridge = check_finite_number("ridge", ridge, low=0)
+    lam_end = check_finite_number("lam_end", lam_end, low=0)
     x = x.astype(np.float64)
     check_scale("x", x, x.dtype)
     signal, atom = number_exponent(largest_entry(x)), number_exponent(largest_entry(D))
@@ -162,8 +163,8 @@ def _is_path(lams: Array, codes: Array, G: Array, q: Array, scale: float, positi
     return bool(np.all(np.where(np.abs(codes) > tiny, on, off) <= tiny))
 
 
-def padded_gram(D: Array, ridge: float) -> tuple[Array, int]:
-    """Return ``D Dᵀ + ridge I`` in float64, flat, and its width with padding."""
+def padded_gram(D: Array, ridge: float | Array) -> tuple[Array, int]:
+    """Return ``D Dᵀ + ridge I`` in float64, flat, and its width with padding; a ridge or one each."""
     k = len(D)
     width = padded_width(k)
     G = np.zeros((width, width))

@@ -25,6 +25,7 @@ from smalto.coders.certificates import residuals_of
 from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
 from smalto.coders.parameters import of_rows
+from smalto.coders.rounding import rounded_together
 from smalto.coders.signals import Signals
 from smalto.kernels.coding.doubt import doubtful_rows
 from smalto.warn import warn
@@ -146,12 +147,22 @@ class Mender:
             wide = codes._replace(values=codes.values.astype(np.float64))
             self.shortfalls(wide.put(rows, new))
             short = self.shortfalls(codes)
-        new = codes.put(rows, new._replace(values=new.values.astype(self.dtype)))
-        after = self.shortfalls(new)
-        short = np.where(np.isnan(short), np.inf, self.shortfalls(codes))
-        better = rows[after[rows] < short[rows]]
-        codes = codes.put(better, new.take(better))
-        return codes, self.shortfalls(codes)
+        codes = self._where_better(codes, rows, new._replace(values=new.values.astype(self.dtype)))
+        short = self.shortfalls(codes)
+        if self.dtype == np.float32 and (short[rows] > self.allowed).any():
+            missing = self.signals.missing
+            holes = None if missing is None else missing[rows]
+            codes = self._where_better(codes, rows, rounded_together(new, self.D, holes))
+            short = self.shortfalls(codes)
+        return codes, short
+
+    def _where_better(self, codes: Codes, rows: Array, new: Codes) -> Codes:
+        """Return codes with some rows replaced by new ones, where these fall less short."""
+        before = self.shortfalls(codes)
+        before = np.where(np.isnan(before), np.inf, before)
+        candidates = codes.put(rows, new)
+        better = rows[self.shortfalls(candidates)[rows] < before[rows]]
+        return codes.put(better, candidates.take(better))
 
     def _with_better_bounds(self, codes: Codes, short: Array) -> Array:
         """Return the shortfalls with bounds on the optima that cost more."""

@@ -8,22 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from smalto.checks import Array, Rows, check_integer, check_number
+from smalto.checks import Array, Rows, check_finite_number, check_integer
 from smalto.warn import warn
 
 # One number for all signals, or one per signal. Coders keep several numbers as a tuple.
 PerSignal: TypeAlias = float | npt.ArrayLike
 
 _SMALLEST, _LARGEST = 1e-300, 1e300  # where `scaled_number` stays
-
-
-def check_finite_number(name: str, value: Any, *, low: float = 0.0, strict: bool = False) -> float:
-    """Return a number as a float; raise unless it is finite and >= low (> low if strict)."""
-    number = check_number(name, value, low=low, strict=strict)
-    if not np.isfinite(number):
-        message = f"{name} must be finite, got {value}"
-        raise ValueError(message)
-    return number
 
 
 def as_per_signal(name: str, value: Any, *, integer: bool = False) -> float | tuple[float, ...]:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import scipy
 
-from smalto.checks import Array
+from smalto.checks import Array, check_finite_number
 from smalto.coders.base import PROMISED_GAP, Coder, Sizes, Solver
 from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
-from smalto.coders.parameters import check_finite_number, scaled_number
+from smalto.coders.parameters import scaled_number
 from smalto.kernels.coding.fit import elastic_net_of_rows
 
 _FAR_BELOW = 0.1  # of the promised gap

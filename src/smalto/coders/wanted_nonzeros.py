@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
 
-from smalto.checks import Array, Rows
+from smalto.checks import Array
 from smalto.coders.base import Coder
 from smalto.coders.chunks import padded_width
 from smalto.coders.lasso_paths import follow, padded_gram
 from smalto.coders.parameters import scaled_number
 from smalto.coders.preparing import gram, products
 from smalto.coders.scaling import largest_entry, number_exponent, shifted
+from smalto.coders.signals import Signals
 from smalto.threads import run_tasks
 
-SAMPLE = 512  # signals that determine lam
+SAMPLE = 512  # signals that determine lam ...
+OWN_SAMPLE = 128  # ... and if each has a Gram matrix of its own
 FEW = 64  # signals coded as one task, and those with which a search for lam begins
 _CLOSE = 0.01  # relative error of the number of nonzeros; that of the sample is larger
 _LEAST = 1e-6  # of the largest correlation: where a search for lam ends
@@ -30,7 +33,7 @@ Count: TypeAlias = Callable[[Array, float], int]
 
 
 def lam_for_nonzeros(
-    X: Rows,
+    signals: Signals,
     D: Array,
     nonzeros: float,
     ridge: float,
@@ -38,33 +41,36 @@ def lam_for_nonzeros(
     n_threads: int,
     count_over: Callable[[Array], Count],
 ) -> float | None:
-    """Return the lam at which codes of X over D have ``nonzeros`` nonzeros on average.
+    """Return the lam at which codes of signals over D have ``nonzeros`` nonzeros on average.
 
     (A sample of) the rows are coded with one lam after another; ``count_over`` makes the function
-    that does so from a Gram matrix. For few rows, or if this fails, lam comes from whole paths.
-    None if no row is correlated with any atom.
+    that does so from a Gram matrix. For few rows, for rows with missing entries or weights, or if
+    this fails, lam comes from whole paths. None if no row is correlated with any atom.
     """
     k, m = D.shape
     if nonzeros > min(m, k):
         message = f"mean_nonzeros must be at most {min(m, k)} (k={k} atoms, m={m}), got {nonzeros}"
         raise ValueError(message)
-    signal, atom = number_exponent(largest_entry(X)), number_exponent(largest_entry(D))
+    signal, atom = number_exponent(largest_entry(signals.X)), number_exponent(largest_entry(D))
     if signal or atom:
-        X, D = shifted(X, -signal), shifted(D, -atom)
+        signals, D = replace(signals, X=shifted(signals.X, -signal)), shifted(D, -atom)
         ridge = scaled_number(ridge, 2.0**-atom, 2.0**-atom)
-        lam = lam_for_nonzeros(X, D, nonzeros, ridge, positive, n_threads, count_over)
+        lam = lam_for_nonzeros(signals, D, nonzeros, ridge, positive, n_threads, count_over)
         return None if lam is None else scaled_number(lam, 2.0**signal, 2.0**atom)
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, min(SAMPLE, X.shape[0])).astype(int))
-    sample = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
+    own = signals.missing is not None or signals.penalty_weights is not None
+    n, most = len(signals), OWN_SAMPLE if own else SAMPLE
+    rows = np.unique(np.linspace(0, n - 1, min(most, n)).astype(int))
+    chosen = replace(signals, groups=None).take(rows)
+    sample = chosen.X.toarray() if scipy.sparse.issparse(chosen.X) else chosen.X
     lam = None
-    if len(rows) > FEW:
+    if len(rows) > FEW and not own:
         padded = np.pad(D, ((0, padded_width(k) - k), (0, 0)))
         G = gram(padded, n_threads)
         G[np.arange(k), np.arange(k)] += D.dtype.type(ridge)
         Q = products(sample.astype(D.dtype, copy=False), padded)
         lam = _by_coding(Q, nonzeros, positive, count_over(G), n_threads)
     if lam is None:
-        lam = _by_paths(sample, D, nonzeros, ridge, positive, n_threads)
+        lam = _by_paths(replace(chosen, X=sample), D, nonzeros, ridge, positive, n_threads)
     return lam
 
 
@@ -108,29 +114,39 @@ def _by_coding(
 
 
 def _by_paths(
-    sample: Array, D: Array, nonzeros: float, ridge: float, positive: bool, n_threads: int
+    signals: Signals, D: Array, nonzeros: float, ridge: float, positive: bool, n_threads: int
 ) -> float | None:
     """Return lam from the path of each signal, whose number of nonzeros is a step function of lam.
 
     It is the middle of the first step at which the mean reaches ``nonzeros``.
     """
-    k, D = len(D), np.asarray(D, np.float64)
+    k, n, D = len(D), len(signals), np.asarray(D, np.float64)
+    X, missing = np.asarray(signals.X, np.float64), signals.missing
+    weights = signals.penalty_weights
     G, width = padded_gram(D, ridge)
-    Q = np.zeros((len(sample), width))
-    Q[:, :k] = np.asarray(sample, np.float64) @ D.T
     limit = int(min(k, np.ceil(4 * nonzeros) + 8))  # paths are followed up to this many nonzeros
-    events: list[Any] = [None] * len(sample)
+    events: list[Any] = [None] * n
 
     def task(i: int) -> None:
+        atoms, gram, by = D, G, np.ones(k)
+        if missing is not None:
+            atoms = np.where(missing[i], 0.0, atoms)
+        if weights is not None:
+            by = 1.0 / weights[i % len(weights)]
+            atoms = by[:, None] * atoms
+        if atoms is not D:
+            gram, _ = padded_gram(atoms, ridge * by * by)
+        q = np.zeros(width)
+        q[:k] = atoms @ X[i]
         try:
-            lams, indptr, _, _ = follow(G, Q[i], k, 0.0, positive, limit)
+            lams, indptr, _, _ = follow(gram, q, k, 0.0, positive, limit)
         except ArithmeticError:  # leave out a signal whose path cannot be followed
             return
         # Just below a kink, the code has as many nonzeros as on arrival at the next kink.
         counts = np.diff(indptr)
         events[i] = (lams[:-1], np.maximum(counts[1:], counts[:-1]))
 
-    run_tasks(task, len(sample), n_threads)
+    run_tasks(task, n, n_threads)
     events = [event for event in events if event is not None]
     if not events:
         return None

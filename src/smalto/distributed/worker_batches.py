@@ -88,10 +88,10 @@ class ClusterBatches(Batches):
         self._run = uuid.uuid4().hex
         self._sent: tuple[int, Any] = (-1, None)  # a step, and its dictionary as a future
 
-    def first_samples(self, count: int, seed: int) -> Rows:
+    def first_samples(self, count: int, seed: int) -> Signals:
         """Return random samples, in the order of the data."""
         numbers = self._source.order(seed).take(FIRST_SAMPLES, 0, count)
-        return self._source.rows(np.sort(numbers))
+        return Signals(self._source.rows(np.sort(numbers)))
 
     def start(self, state: State) -> None:
         """Go to the epoch and place of a state."""
@@ -111,7 +111,7 @@ class ClusterBatches(Batches):
         """Return the next batch, coded; if it is the whole data set, its parts as they arrive."""
         end = min(self._place + ROWS_AT_ONCE, self._place + self._size, self._source.n_rows)
         first = (self._epoch, self._place, end)
-        recalibrate(state, lambda: self._source.rows(self._order.take(*first)), 1)
+        recalibrate(state, lambda: Signals(self._source.rows(self._order.take(*first))), 1)
         while len(self._submitted) <= self._staleness:
             self._submitted.append(self._submit(state))
         batch = self._submitted.popleft()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, as_dictionary, check_integer, check_number
+from smalto.checks import Array, as_dictionary, check_finite_number, check_integer
 from smalto.coders import OMP, ErrorBound, JointOMP
 from smalto.image.averaging import PatchAverage
 from smalto.image.checks import check_fits, check_patch_size, check_stride
@@ -132,10 +132,10 @@ def denoise(
     picture = as_picture(image, channel_axis)
     n_atoms = check_integer("n_atoms", n_atoms)
     max_steps = check_integer("max_steps", max_steps, low=0)
-    blend = check_number("blend", blend, low=0.0)
+    blend = check_finite_number("blend", blend, low=0.0)
     if sigma is None:
         sigma = estimate_noise(image, channel_axis=channel_axis)
-    sigma = check_number("sigma", sigma, low=0.0)
+    sigma = check_finite_number("sigma", sigma, low=0.0)
     if patch_size is None:
         size = _default_patch_size(picture.pixels, sigma)
     else:
@@ -144,7 +144,7 @@ def denoise(
     stride = check_stride(stride, size)
     grid = PatchGrid(picture.pixels[None], size)
     m = grid.n_features
-    gain = default_gain(m) if gain is None else check_number("gain", gain, low=0.0)
+    gain = default_gain(m) if gain is None else check_finite_number("gain", gain, low=0.0)
     if D is not None:
         D = as_dictionary(D, m, picture.pixels.dtype)
     if sigma == 0.0:

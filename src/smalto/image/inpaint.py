@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, as_dictionary, check_integer, check_number
+from smalto.checks import Array, as_dictionary, check_finite_number, check_integer
 from smalto.coders import Lasso
 from smalto.image.checks import as_mask, check_fits, check_patch_size
 from smalto.image.damaged_picture import DamagedPicture
@@ -129,7 +129,7 @@ def inpaint(
         stride = 2 if missing.size > _LARGE else 1
     stride = check_integer("stride", stride)
     if lam is not None:
-        lam = check_number("lam", lam, low=0.0)
+        lam = check_finite_number("lam", lam, low=0.0)
     if D is not None:
         m = size[0] * size[1] * picture.pixels.shape[2]
         D = as_dictionary(D, m, picture.pixels.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from smalto.checks import Array, check_number
+from smalto.checks import Array, check_finite_number, check_number
 from smalto.image.checks import check_dtype, check_patch_size, check_pixels_finite
 from smalto.image.patch_grid import PatchGrid, as_grids, as_masks, flat_mask
 from smalto.image.patch_selection import Selection, is_flat, usable_positions
@@ -111,7 +111,7 @@ class PatchSource(Source):
         masks = as_masks(mask, grids)
         for number, (grid, marks) in enumerate(zip(grids, masks, strict=True)):
             check_pixels_finite(grid.pixels, f"images[{number}]", marks)
-        min_contrast = check_number("min_contrast", min_contrast, low=0.0)
+        min_contrast = check_finite_number("min_contrast", min_contrast, low=0.0)
         min_known = check_number("min_known", min_known, low=0.0, high=1.0)
         selection = Selection(bool(skip_constant), bool(center), min_contrast, min_known)
         self._groups = (grids[0].channels if by_channel else 1) if center else 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, check_integer, check_number
+from smalto.checks import Array, check_finite_number, check_integer, check_number
 from smalto.coders import ErrorBound
 from smalto.coders.base import Coder, check_coder
 from smalto.image.checks import check_fits, check_patch_size, check_stride
@@ -102,7 +102,7 @@ class FrameLearner:
         self.channel_axis = channel_axis
         self.retain = check_number("retain", retain, low=0.0, high=1.0)
         self.steps_per_frame = check_integer("steps_per_frame", steps_per_frame)
-        self.min_contrast = check_number("min_contrast", min_contrast, low=0.0)
+        self.min_contrast = check_finite_number("min_contrast", min_contrast, low=0.0)
         self.n_threads = resolve_threads(n_threads)
         self.n_frames = 0
         self.state: State | None = None
@@ -252,9 +252,9 @@ def denoise_video(
     """
     size = check_patch_size(patch_size)
     depth, stride = check_integer("depth", depth), check_stride(stride, size)
-    blend = check_number("blend", blend, low=0.0)
-    gain = None if gain is None else check_number("gain", gain, low=0.0)
-    sigma = None if sigma is None else check_number("sigma", sigma, low=0.0)
+    blend = check_finite_number("blend", blend, low=0.0)
+    gain = None if gain is None else check_finite_number("gain", gain, low=0.0)
+    sigma = None if sigma is None else check_finite_number("sigma", sigma, low=0.0)
     check_number("retain", retain, low=0.0, high=1.0)
     settings: dict[str, Any] = {
         "retain": retain,

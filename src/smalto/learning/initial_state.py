@@ -36,7 +36,8 @@ def initial_state(
     seed = as_seed(random_state)
     n_rows = None if stream else batches.n_rows
     check_suits(learner, stream=n_rows is None, missing=batches.has_missing)
-    sample = batches.first_samples(max(_SAMPLE_ROWS, 2 * n_atoms), seed)
+    signals = batches.first_samples(max(_SAMPLE_ROWS, 2 * n_atoms), seed)
+    sample = signals.X
     check_scale("the samples", sample, batches.dtype)
     if not (sample.max() > 0 or sample.min() < 0) and (coder.undecided or not stream):
         message = (
@@ -51,7 +52,7 @@ def initial_state(
     return State(
         D=D,
         stats=stats,
-        coder=coder.resolve(sample, D, n_threads),
+        coder=coder.resolve_for(signals, D, n_threads),
         constraint=constraint,
         learner=learner,
         seed=seed,

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smalto.checks import Array, Rows
+from smalto.checks import Array
 from smalto.coders.coding import warn_of_zeros
 from smalto.coders.preparing import prepare
+from smalto.coders.signals import Signals
 from smalto.learning.batches.code_samples import code_samples
 from smalto.learning.batches.samples import Samples
 from smalto.learning.memory.contributions import Part
@@ -60,7 +61,7 @@ class Batches(ABC):
         self.is_reading = False
 
     @abstractmethod
-    def first_samples(self, count: int, seed: int) -> Rows:
+    def first_samples(self, count: int, seed: int) -> Signals:
         """Return at most ``count`` samples, from which the first dictionary and λ are chosen."""
 
     @abstractmethod
@@ -91,7 +92,7 @@ class LocalBatch(MiniBatch):
     def code(self, state: State, n_threads: int) -> CodedBatch:
         """Code the samples block by block, on the features that the learner looks at."""
         first = next(self.blocks)
-        recalibrate(state, lambda: first.signals.X, n_threads)
+        recalibrate(state, lambda: first.signals, n_threads)
         view = state.learner.view(state)
         D = state.D if view is None else view.rows(state.D)
         prepared = prepare(D, state.coder_now(), n_threads)
@@ -109,10 +110,10 @@ class LocalBatch(MiniBatch):
         return CodedBatch(parts(), prepared.G if prepared.exponents is None else None)
 
 
-def recalibrate(state: State, rows: Callable[[], Rows], n_threads: int) -> None:
+def recalibrate(state: State, signals: Callable[[], Signals], n_threads: int) -> None:
     """Let an undecided coder choose its parameters anew, after steps 1, 2, 4, 8, ..."""
     if state.coder.undecided and is_power_of_two(state.step):
-        state.coder = state.coder.resolve(rows(), state.D, n_threads)
+        state.coder = state.coder.resolve_for(signals(), state.D, n_threads)
 
 
 def is_power_of_two(number: int) -> bool:

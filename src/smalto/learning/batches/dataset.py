@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, Rows
+from smalto.checks import Array
 from smalto.coders.coding import ROWS_AT_ONCE
 from smalto.coders.signals import Missing, Signals, as_groups, as_mask, as_signals
 from smalto.learning.batches.base import Batches, LocalBatch, MidStep
@@ -90,10 +90,10 @@ class DatasetBatches(Batches):
         batches._zeroed = zeroed and missing is None
         return batches
 
-    def first_samples(self, count: int, seed: int) -> Rows:
+    def first_samples(self, count: int, seed: int) -> Signals:
         """Return random samples, sorted by their place in the data."""
         numbers = self.source.order(seed).take(FIRST_SAMPLES, 0, count)
-        return self._take(np.sort(numbers)).signals.X
+        return self._take(np.sort(numbers)).signals
 
     def whole(self, place: int = 0) -> LocalBatch:
         """Return all samples as one batch, ordered by group; ``place`` is the place after it."""

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from smalto.checks import Rows
-from smalto.coders.signals import Missing, as_signals
+from smalto.coders.signals import Missing, Signals, as_signals
 from smalto.learning.batches.base import Batches, LocalBatch
 from smalto.learning.batches.samples import Samples
 from smalto.learning.learners.base import Learner
@@ -24,10 +23,10 @@ class StreamBatches(Batches):
         self.has_missing = missing is not None
         self._barren = False  # whether this epoch has given no sample yet
 
-    def first_samples(self, count: int, seed: int) -> Rows:
+    def first_samples(self, count: int, seed: int) -> Signals:
         """Return the first samples of the stream, without consuming them."""
         self.stream.seek(0, 0)
-        return as_signals("the stream", self.stream.peek(count), None, self.missing).X
+        return as_signals("the stream", self.stream.peek(count), None, self.missing)
 
     def start(self, state: State) -> None:
         """Go to the place in the stream that the state has reached."""

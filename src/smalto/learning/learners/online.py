@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from smalto.checks import Array, check_integer, check_number
+from smalto.checks import Array, check_finite_number, check_integer, check_number
 from smalto.learning.dictionary.feature_sweep import View, sweep_view, view_at
 from smalto.learning.dictionary.sweep import sweep
 from smalto.learning.learners.base import Learner
@@ -70,9 +70,9 @@ class Online(Learner):
         if self.batch_size is not None:
             check_integer("batch_size", self.batch_size, high=2**53)
         check_integer("sweeps", self.sweeps, high=10_000)
-        check_number("t0", self.t0, low=0)
+        check_finite_number("t0", self.t0, low=0)
         if self.rho is not None:
-            check_number("rho", self.rho, low=0)
+            check_finite_number("rho", self.rho, low=0)
         if self.features is not None:
             check_number("features", self.features, low=0, high=1, strict=True)
         if self.memory not in ("two-epochs", "replace", "all"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smalto.checks import Array, check_integer, check_number
+from smalto.checks import Array, check_finite_number, check_integer
 from smalto.learning.dictionary.sweep import gradient_step
 from smalto.learning.learners.base import Learner
 from smalto.learning.memory.code_store import CodeStore
@@ -38,8 +38,8 @@ class SGD(Learner):
     batch_size: int = 512
 
     def __post_init__(self) -> None:
-        check_number("a", self.a, low=0, strict=True)
-        check_number("b", self.b, low=0)
+        check_finite_number("a", self.a, low=0, strict=True)
+        check_finite_number("b", self.b, low=0)
         check_integer("batch_size", self.batch_size, high=2**53)
 
     @property
