@@ -13,6 +13,7 @@ from benchmarks.campaign.coding_problems import CodingProblem
 from benchmarks.campaign.random_data import Array
 
 MOST_WORK = 1e10  # multiplications for one signal: some seconds
+MOST_NORMS = 20_000  # norms of groups of atoms for one signal: some seconds
 
 
 def one_row(problem: CodingProblem, row: int) -> CodingProblem:
@@ -174,7 +175,7 @@ def _proximal(problem: CodingProblem, code: Array) -> tuple[float, float]:
     A = B = code.copy()
     best: Any = float(referee.objective(problem, A)[0])
     bound, momentum, last = -np.inf, 1.0, best
-    for number in range(3000):
+    for number in range(max(100, min(3000, MOST_NORMS // len(groups)))):
         gradient = p["ridge"] * B - referee.residual(problem, B) @ problem.D.T
         new = referee.shrunk(problem, B - step * gradient, groups, step)
         following = 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))

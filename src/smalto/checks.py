@@ -146,8 +146,11 @@ def as_rows(name: str, X: Any) -> Rows:
         X = frame_to_array(name, X)
     elif not scipy.sparse.issparse(X) and not isinstance(X, np.ndarray):
         X = np.asarray(X)
+    if X.ndim != 2 and X.dtype.kind in "US":
+        message = f"{name} must hold real numbers, got text such as {str(X.flat[0])!r}"
+        raise TypeError(message)
     if X.ndim != 2:
-        hint = "; for a single signal x give x[None, :]" if X.ndim == 1 else ""
+        hint = "; for a single signal x give x[None, :]" if X.ndim == 1 and X.size else ""
         message = f"{name} must be two-dimensional (rows are samples), got shape {X.shape}{hint}"
         raise ValueError(message)
     if scipy.sparse.issparse(X):
@@ -254,6 +257,8 @@ def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any], name: str = "D"
         raise ValueError(message)
     if D.shape[1] != n_features:
         message = f"{name} has {D.shape[1]} features (rows are atoms), expected {n_features}"
+        if D.shape[0] == n_features:
+            message += f": if its columns are the atoms, give {name}.T"
         raise ValueError(message)
     check_finite(name, D)
     check_scale(name, D, dtype)

@@ -139,7 +139,7 @@ def test_an_error_that_python_made_of_ctrl_c_is_ctrl_c(monkeypatch, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == INTERRUPTED
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "smalto: stopped\n"
 
 
 def test_learn_with_held_out_samples_a_log_and_no_words(table, tmp_path):

@@ -320,6 +320,12 @@ def test_against_spams():
             "n_threads must be >= 1, got 0",
         ),
         (
+            lambda: encode(np.eye(3), np.ones((3, 2))),
+            ValueError,
+            r"has 2 features \(rows are atoms\), expected 3: if its columns are .* give D.T",
+        ),
+        (lambda: encode(["a", "b"], np.eye(2)), TypeError, "numbers, got text such as 'a'"),
+        (
             lambda: encode(np.eye(2), np.eye(2), Lasso(mean_nonzeros=5)),
             ValueError,
             "nonzeros must be at most 2",

@@ -221,6 +221,14 @@ def test_a_path_and_a_number_of_nonzeros_at_any_scale():
     np.testing.assert_allclose(large.coder.lam / 1e140, info.coder.lam, rtol=1e-9)
 
 
+def test_a_bound_near_the_smallest_number_is_kept():
+    X, D = problem(np.float64)
+    eps = 1e-5 * float(np.min(np.sum(X * X, axis=1)))
+    A = encode(X, D, ErrorBound(eps)).toarray()
+    small = encode(X * 2.0**-500, D * 2.0**150, ErrorBound(eps * 2.0**-1000))  # about 1e-304
+    close(small.toarray() * 2.0**650, A, np.float64)
+
+
 @pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_learning_at_another_scale_gives_the_same_atoms(size):
     X = np.random.default_rng(0).standard_normal((300, 12))

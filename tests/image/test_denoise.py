@@ -243,3 +243,14 @@ def test_frame_learner_bad_input():
         learner.partial_fit(np.zeros((4, 20)))
     with pytest.raises(ValueError, match=r"retain must be in \[0, 1\]"):
         FrameLearner(6, 4, retain=1.5)
+
+
+def test_a_path_and_signed_integers_are_refused_with_the_way_out():
+    with pytest.raises(ValueError, match=r"got 'x.png': smalto.image.read_picture reads"):
+        denoise("x.png")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"got int64: convert it, such as with .astype\(float\)"):
+        denoise(np.ones((20, 20), np.int64))
+    holed = np.ones((20, 20))
+    holed[3, 5] = np.nan
+    with pytest.raises(ValueError, match=r"the first \(NaN\) at \(3, 5\)$"):
+        denoise(holed)

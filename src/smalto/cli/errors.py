@@ -20,12 +20,16 @@ def fail(message: str) -> NoReturn:
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """Turn errors that users can fix into one line each; other exceptions keep their traceback."""
+def plain_errors(when_stopped: str = "stopped") -> Iterator[None]:
+    """Turn errors that users can fix into one line each; other exceptions keep their traceback.
+
+    After Ctrl-C, ``when_stopped`` is said.
+    """
     try:
         yield
     except BaseException as error:
         if comes_from_ctrl_c(error):
+            typer.echo(f"smalto: {when_stopped}", err=True)
             raise typer.Exit(INTERRUPTED) from None
         if isinstance(error, OSError):
             fail(_describe(error))

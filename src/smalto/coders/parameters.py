@@ -14,7 +14,7 @@ from smalto.warn import warn
 # One number for all signals, or one per signal. Coders keep several numbers as a tuple.
 PerSignal: TypeAlias = float | npt.ArrayLike
 
-_SMALLEST, _LARGEST = 1e-300, 1e300  # where `scaled_number` stays
+_SMALLEST, _LARGEST = 3e-308, 1e308  # where `scaled_number` stays
 
 
 def as_per_signal(name: str, value: Any, *, integer: bool = False) -> float | tuple[float, ...]:

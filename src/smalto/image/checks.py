@@ -16,6 +16,13 @@ def check_pixel_type(pixels: Array, what: str) -> None:
     """Raise ValueError unless pixels are unsigned integers or floats."""
     if pixels.dtype.kind not in "uf":
         message = f"{what} must hold unsigned integers or floats, got {pixels.dtype}"
+        if pixels.dtype.kind == "U":
+            message = (
+                f"{what} must be an array of pixels, got {str(pixels.flat[0])!r}: "
+                "smalto.image.read_picture reads a file"
+            )
+        elif pixels.dtype.kind == "i":
+            message += ": convert it, such as with .astype(float)"
         raise ValueError(message)
 
 
@@ -25,7 +32,7 @@ def check_pixels_finite(pixels: Array, what: str, mask: Array | None = None) -> 
         return
     if mask is not None and not np.isfinite(np.sum(pixels)):
         pixels = np.where(mask.reshape(*mask.shape, *[1] * (pixels.ndim - mask.ndim)), 0, pixels)
-    check_finite(what, pixels)
+    check_finite(what, pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels)
 
 
 def check_shape(shape: Any) -> tuple[int, ...]:

@@ -85,8 +85,8 @@ def demo(
             **settings,
         )
         last = result.history[-1]
-        if last.step == 0:  # interrupted before the first step
-            raise typer.Exit(INTERRUPTED)
+        if last.step == 0:
+            raise KeyboardInterrupt  # before the first step
         typer.echo("removing the text ...", err=True)
         restored = inpaint(
             damaged, mask, D=result.D, patch_size=patch, channel_axis=2, n_threads=threads

@@ -28,7 +28,7 @@ def warmup(
     """
     from smalto.warming_up import warmup as run
 
-    with plain_errors():
+    with plain_errors("stopped: the kernels compiled so far are kept"):
         done = run(processes)
     if done.compiled or done.loaded:
         typer.echo(
