@@ -58,7 +58,7 @@ def docs(session: nox.Session) -> None:
     """The documentation with its gallery, and every page of it in a browser."""
     session.install(".[docs,test]")
     folder = str(Path(session.create_tmp()) / "html")
-    session.run("sphinx-build", "-W", "docs", folder, env={"SMALTO_GALLERY": "run"})
+    session.run("sphinx-build", "-W", "docs", folder)
     session.run(
         "pytest", "-q", "-n", "0", "tests/project/test_site.py", "tests/project/test_docstrings.py",
         env={"SMALTO_SITE": folder},

@@ -1,6 +1,6 @@
 """The documentation: ``pip install ".[docs]" && sphinx-build -W docs docs/_build/html``.
 
-With the environment variable ``SMALTO_GALLERY=run`` the examples of the gallery are executed.
+With the environment variable ``SMALTO_GALLERY=skip`` the examples of the gallery are not executed.
 Without it their pages have the code alone, and committed thumbnails where there are any.
 """
 
@@ -73,7 +73,7 @@ sphinx_gallery_conf = {
     ],
     "within_subsection_order": "FileNameSortKey",
     "reset_modules": ("matplotlib", "gallery_pictures.use_style"),
-    "plot_gallery": os.environ.get("SMALTO_GALLERY") == "run",
+    "plot_gallery": os.environ.get("SMALTO_GALLERY") != "skip",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("smalto",),
     "reference_url": {"smalto": None},

@@ -6,7 +6,7 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 PAGES = ("start", "choosing", "faq", "glossary", "from_", "guide/")
-NAME = re.compile(r"(?:[a-z]+\.)*([A-Za-z_]\w*)(?:\(.*\))?", re.DOTALL)
+NAME = re.compile(r"((?:[a-z]+\.)*)([A-Za-z_]\w*)(?:\(.*\))?", re.DOTALL)
 NOT_OURS = {"Path"}  # also the name of something else
 
 
@@ -23,9 +23,9 @@ class LinkNames(SphinxPostTransform):
         targets = public_objects(self.env)
         for literal in list(self.document.findall(nodes.literal)):
             found = NAME.fullmatch(literal.astext())
-            if found is None or found[1] not in targets or inside_link(literal):
+            if found is None or found[2] not in targets or inside_link(literal):
                 continue
-            document, anchor = targets[found[1]]
+            document, anchor = targets.get(found[1] + found[2], targets[found[2]])
             address = self.app.builder.get_relative_uri(page, document) + f"#{anchor}"
             link = nodes.reference("", "", internal=True, refuri=address)
             literal.replace_self(link)
@@ -33,7 +33,7 @@ class LinkNames(SphinxPostTransform):
 
 
 def public_objects(env):
-    """Return the page and anchor of each public object, by its short name."""
+    """Return the page and anchor of each public object, by its short name and with its module."""
     objects = {}
     for name, entry in env.domains.python_domain.objects.items():
         module, _, short = name.rpartition(".")
@@ -41,8 +41,12 @@ def public_objects(env):
             "class",
             "function",
         )
-        if public and short not in NOT_OURS and (short not in objects or module == "smalto"):
-            objects[short] = entry.docname, entry.node_id
+        if not public or short in NOT_OURS:
+            continue
+        place = entry.docname, entry.node_id
+        objects[name] = objects[name.removeprefix("smalto.")] = place
+        if short not in objects or module == "smalto":
+            objects[short] = place
     return objects
 
 

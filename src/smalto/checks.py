@@ -135,7 +135,7 @@ def check_finite(
     )
     message = f"{name} contains NaN or infinity: {some}, the first ({kind}) at {where}"
     if can_miss and kind == "NaN" and not scipy.sparse.issparse(values):
-        message += '. If NaN means that an entry is missing, say missing="nan"'
+        message += '. If NaN means that an entry is missing, say missing="nan" (encode, learn, DictionaryLearning, NMF)'
     raise ValueError(message)
 
 

@@ -324,6 +324,11 @@ def test_against_spams():
             ValueError,
             r"has 2 features \(rows are atoms\), expected 3: if its columns are .* give D.T",
         ),
+        (
+            lambda: encode(np.eye(2), np.eye(2), Lasso(lam=0.5, mean_nonzeros=1)),
+            ValueError,
+            "give one of lam and mean_nonzeros, got lam=0.5 and mean_nonzeros=1",
+        ),
         (lambda: encode(["a", "b"], np.eye(2)), TypeError, "numbers, got text such as 'a'"),
         (
             lambda: encode(np.eye(2), np.eye(2), Lasso(mean_nonzeros=5)),

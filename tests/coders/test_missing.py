@@ -212,11 +212,11 @@ def test_a_wanted_number_of_nonzeros_with_holes_and_weights(dtype, positive):
     X, D, rng = X.astype(dtype), D.astype(dtype), np.random.default_rng(0)
     mask, weights = rng.random(X.shape) < 0.4, rng.uniform(0.5, 2.0, (100, 20))
     coder = Lasso(mean_nonzeros=3, ridge=0.01, positive=positive)
-    for given in ({"mask": mask}, {"penalty_weights": weights}, {"penalty_weights": weights[0]}):
-        codes, info = encode(X, D, coder, return_info=True, **given)
+    for some in ({"mask": mask}, {"penalty_weights": weights}, {"penalty_weights": weights[0]}):
+        codes, info = encode(X, D, coder, return_info=True, **some)
         assert codes.nnz / 100 == pytest.approx(3, rel=0.02)
-        threads = encode(X, D, coder, n_threads=3, return_info=True, **given)[1]
-        large = encode(X * dtype(2.0**40), D, coder, return_info=True, **given)[1]
+        threads = encode(X, D, coder, n_threads=3, return_info=True, **some)[1]
+        large = encode(X * dtype(2.0**40), D, coder, return_info=True, **some)[1]
         assert info.coder.lam == threads.coder.lam == large.coder.lam / 2.0**40
 
 

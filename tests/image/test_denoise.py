@@ -254,3 +254,11 @@ def test_a_path_and_signed_integers_are_refused_with_the_way_out():
     holed[3, 5] = np.nan
     with pytest.raises(ValueError, match=r"the first \(NaN\) at \(3, 5\)$"):
         denoise(holed)
+
+
+def test_a_sigma_in_other_units_is_doubted(gray):
+    noisy = gray[1]
+    atoms = np.eye(16)
+    with pytest.warns(UserWarning, match=r"sigma=0.08 is far from the estimate, 2\d\.?\d*: it is"):
+        denoise(noisy, 0.08, D=atoms, patch_size=4)
+    denoise(noisy, 15.0, D=atoms, patch_size=4)  # silent

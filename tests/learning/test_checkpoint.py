@@ -63,7 +63,8 @@ def test_a_run_goes_on_bit_for_bit_from_its_file(name, chunked, tmp_path):
             state = State.load(path)
             steps = state.step
     # Only the time differs.
-    again = learn(data(), 30, max_epochs=3, state=state)
+    with pytest.warns(UserWarning, match="max_epochs=3 counts from .* has 3 epochs already"):
+        again = learn(data(), 30, max_epochs=3, state=state)
     np.testing.assert_array_equal(again.D, whole.D)
     np.testing.assert_array_equal(again.state.last_used, whole.state.last_used)
     assert again.state.coder == whole.state.coder

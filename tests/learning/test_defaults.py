@@ -146,3 +146,16 @@ def test_a_number_of_nonzeros_that_is_not_reached_is_said():
     with pytest.warns(UserWarning, match="mean_nonzeros=8 was not reached"):
         learn(flat, 12, coder, max_steps=3, random_state=0)
     encode(X, np.eye(12), coder)  # warnings are errors
+
+
+def test_how_many_epochs_there_are_by_default(monkeypatch):
+    monkeypatch.setattr(_learn, "FEW_SAMPLES", 100)
+    monkeypatch.setattr(_learn, "ONLINE_SAMPLES", 1000)
+
+    def epochs(data, **settings):
+        return learn(data, 5, Lasso(0.3), random_state=0, **settings).state.epoch
+
+    assert epochs(X) == 4  # 300 samples each
+    assert epochs(np.vstack([X] * 4)) == 1
+    assert epochs(X, learner=Online()) == 1
+    assert epochs(Stream([X])) == 1

@@ -182,7 +182,9 @@ def encode(
         warn_of_zeros(coder, signals.X, D)
     elif n and (shortfall := missed_nonzeros(coder, codes.nnz / n)) is not None:
         warn(shortfall)
-    return codes if gap is None else (codes, Info(gap, rounds, np.diff(codes.indptr), coder))
+    if gap is None:
+        return codes
+    return codes, Info(gap, rounds, np.diff(codes.indptr), coder.fixed())
 
 
 def encode_signals(

@@ -138,6 +138,10 @@ class Coder(ABC):
         """Whether `resolve` has a parameter to choose, or to choose again."""
         return False
 
+    def conflict(self) -> str | None:
+        """Return what is wrong if a user has given parameters that exclude each other; else None."""
+        return None
+
     def fixed(self) -> Coder:
         """Return this problem, already resolved, such that `resolve` no longer changes it."""
         return self
@@ -237,6 +241,9 @@ class Certified(Protocol):
 def check_coder(coder: Any) -> Coder:
     """Raise TypeError unless ``coder`` is a coder; hint at missing parentheses."""
     check_role("coder", coder, Coder, "Lasso(lam=0.1)")
+    conflict = coder.conflict()
+    if conflict is not None:
+        raise ValueError(conflict)
     return coder  # type: ignore[no-any-return]
 
 

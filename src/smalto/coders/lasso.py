@@ -130,6 +130,12 @@ class Lasso(Coder):
         """Whether ``lam`` is to be chosen, or updated."""
         return self.lam is None or self.mean_nonzeros is not None
 
+    def conflict(self) -> str | None:
+        """Return that ``lam`` and ``mean_nonzeros`` exclude each other, if both are given."""
+        if self.lam is None or self.mean_nonzeros is None:
+            return None
+        return f"give one of lam and mean_nonzeros, got lam={self.lam:g} and mean_nonzeros={self.mean_nonzeros:g}"
+
     def describe(self) -> dict[str, float | None]:
         """Return ``lam``."""
         return {"lam": self.lam}

@@ -284,7 +284,7 @@ class Factorization(
         dask = is_dask(X)
         elsewhere = dask or (reset and lies_elsewhere(X))
         if elsewhere and not (self._reads_dask if dask else self._reads_sources):
-            message = f"{type(self).__name__} takes arrays in memory and memory maps, got {X!r:.60}"
+            message = f"{type(self).__name__} takes arrays in memory and memory maps, got {X!r:.60}: give np.load(path, mmap_mode='r'), or batch after batch to partial_fit"
             raise TypeError(message)
         if dask:
             return self._lazy_rows(X, reset)

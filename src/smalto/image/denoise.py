@@ -11,7 +11,7 @@ from smalto.checks import Array, as_dictionary, check_finite_number, check_integ
 from smalto.coders import OMP, ErrorBound, JointOMP
 from smalto.image.averaging import PatchAverage
 from smalto.image.checks import check_fits, check_patch_size, check_stride
-from smalto.image.noise import estimate_noise
+from smalto.image.noise import estimate_noise, warn_if_implausible
 from smalto.image.patch_coding import average_of_codes
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.patch_source import NoPatchError, PatchSource
@@ -133,6 +133,7 @@ def denoise(
     n_atoms = check_integer("n_atoms", n_atoms)
     max_steps = check_integer("max_steps", max_steps, low=0)
     blend = check_finite_number("blend", blend, low=0.0)
+    is_given = sigma is not None
     if sigma is None:
         sigma = estimate_noise(image, channel_axis=channel_axis)
     sigma = check_finite_number("sigma", sigma, low=0.0)
@@ -149,6 +150,8 @@ def denoise(
         D = as_dictionary(D, m, picture.pixels.dtype)
     if sigma == 0.0:
         return picture.convert_back(picture.pixels)
+    if is_given:
+        warn_if_implausible(sigma, image, channel_axis)
     later = ("pursuit", "joint_pursuit") if joint else ("pursuit",)
     with expecting(*later, "L2Ball", dtype=picture.pixels.dtype):
         if D is None:

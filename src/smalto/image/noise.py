@@ -11,9 +11,11 @@ from smalto.image.patch_grid import PatchGrid
 from smalto.image.picture import as_picture
 from smalto.sources import Order
 from smalto.threads import single_threaded_blas
+from smalto.warn import warn
 
 _SIDE = 8  # of the patches from which the covariance is estimated
 _MAX_PATCHES = 1 << 15
+_FAR = 20.0  # times: then a given σ is doubted
 _MEDIAN = 0.6744897501960817  # of |x| for standard normal x
 
 
@@ -83,3 +85,18 @@ def _variance(channel: Array, side: int) -> float:
         kept -= 1
     deviations = np.median(np.abs(patches @ vectors[:, :kept]), axis=0) / _MEDIAN
     return float(np.mean(deviations**2))
+
+
+def warn_if_implausible(sigma: float, image: Any, channel_axis: int | None) -> None:
+    """Warn if a given σ is far from the estimate, as in wrong units; not if there is none."""
+    try:
+        estimate = estimate_noise(image, channel_axis=channel_axis)
+    except ValueError:  # a picture too small
+        return
+    if estimate > 0.0 and not 1.0 / _FAR < sigma / estimate < _FAR and sigma > 0.0:
+        message = (
+            f"sigma={sigma:.3g} is far from the estimate, {estimate:.3g}: it is the standard "
+            f"deviation of the noise in the units of the picture, whose largest value is "
+            f"{np.max(image):.3g}"
+        )
+        warn(message)

@@ -42,6 +42,7 @@ from smalto.warn import warn
 # `Online` has too few steps then.
 FEW_SAMPLES = 4096
 BATCH_EPOCHS = 50
+ONLINE_SAMPLES = 50_000  # drawn at least by `Online`, if nothing else is asked for
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,10 +137,10 @@ def learn(
         random samples, scaled to norm 1, and random directions if there are too few of them.
     max_epochs, max_steps, max_seconds : optional
         Limits on passes over the data, dictionary updates and seconds of learning; the run stops
-        at the first that is reached. If none is given, it stops after one epoch, or 50 if the
-        learner is ``Batch()`` by default. They count from
-        the beginning of the run, also if it is resumed. Seconds exclude compilation, evaluation
-        and callbacks.
+        at the first that is reached. If none is given, it stops after one epoch; if no learner is
+        given either, after as many as have 50 000 samples, or after 50 of ``Batch()``. They count
+        from the beginning of the run, also if it is resumed. Seconds exclude compilation,
+        evaluation and callbacks.
     sample_weight : array (n,), optional
         Weights of the samples in the sum, at least zero.
     mask : array of bool (n, m), optional
@@ -225,6 +226,7 @@ def learn(
             else:
                 check_random_state(random_state)
                 state = _resumed(state, n_atoms, settings, init, batches)
+                limits.warn_if_reached(state)
             run.begin(state, limits, batches.n_rows)
             stopped = run.loop(batches, state, limits)
             run.finish(state)
@@ -252,9 +254,11 @@ def _default_method(
 ) -> tuple[RunSettings, Limits]:
     """Return the settings and limits of a run for which neither a learner nor limits are given."""
     n = batches.n_rows
-    if max_epochs is not None or not batches.in_memory or n is None or n > FEW_SAMPLES:
+    if max_epochs is not None or not n:
         return settings, limits
-    return settings._replace(learner=Batch()), Limits(epochs=BATCH_EPOCHS)
+    if batches.in_memory and n <= FEW_SAMPLES:
+        return settings._replace(learner=Batch()), Limits(epochs=BATCH_EPOCHS)
+    return settings, Limits(epochs=-(-ONLINE_SAMPLES // n))
 
 
 def _resumed(

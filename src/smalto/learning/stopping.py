@@ -45,6 +45,18 @@ class Limits:
             return "seconds"
         return None
 
+    def warn_if_reached(self, state: State) -> None:
+        """Warn that a run that is resumed ends at once."""
+        why = self.reached(state)
+        if why is not None:
+            done = {"epochs": state.epoch, "steps": state.step, "seconds": round(state.seconds, 1)}
+            limit = {"epochs": self.epochs, "steps": self.steps, "seconds": self.seconds}[why]
+            message = (
+                f"nothing is learned: max_{why}={limit:g} counts from the beginning of the run, and "
+                f"the state has {done[why]} {why} already"
+            )
+            warn(message)
+
     def share(self, record: Record, n_rows: int | None) -> float | None:
         """Return how much of a run is done, by the limit that is nearest; None if that is unknown."""
         done = [record.step / max(self.steps, 1), record.seconds / max(self.seconds, 1e-9)]

@@ -40,8 +40,8 @@ class Plateau:
     tol : float
         Stop when atoms have moved by at most this.
     max_no_improvement : int, optional
-        Stop when the smoothed cost has reached no new minimum in so many steps, and in so many
-        tenths of a pass, or of a hundred steps: batches differ.
+        Stop when the smoothed cost has reached no new minimum in this number of steps, and in this
+        number of tenths of a pass (of a hundred steps if a pass has more): batches differ.
     n_samples : int
         Size of the data: each sample counts ``1/n_samples`` in the smoothed cost.
     batch_size : int
