@@ -138,19 +138,20 @@ class ClusterBatches(Batches):
         if state.continuation is not None:
             coder = state.continuation.at(coder, step)
         end = min(place + self._size, n_rows)
-        rounds = self._rounds(state, coder, epoch, place, end)
+        before = state.samples + sum(batch.n_new for batch in self._submitted)
+        rounds = self._rounds(state, coder, state.slack_after(before), epoch, place, end)
         self._epoch, self._place = (epoch + 1, 0) if end == n_rows else (epoch, end)
         first = next(rounds)
         ends = end == n_rows
         return Submitted(_one_ahead(first, rounds), first.futures, coder, end - place, end, ends)
 
     def _rounds(
-        self, state: State, coder: Coder, epoch: int, place: int, end: int
+        self, state: State, coder: Coder, slack: float, epoch: int, place: int, end: int
     ) -> Iterator[Round]:
         """Submit a batch, `ROUND` samples at a time."""
         source, client = self._source, self._source.client
         D, version = state.D.copy(), state.step
-        key = f"{self._run}-{version}-{coder}"
+        key = f"{self._run}-{version}-{coder}-{slack}"
         whole = version == 0 or state.store is not None
         for begin in range(place, end, ROUND):
             numbers = self._order.take(epoch, begin, min(begin + ROUND, end))
@@ -172,6 +173,7 @@ class ClusterBatches(Batches):
                         some,
                         sent,
                         coder,
+                        slack,
                         key,
                         start,
                         whole,
@@ -260,6 +262,7 @@ def code_piece(
     numbers: Array,
     D: Array,
     coder: Coder,
+    slack: float,
     key: str,
     start: Codes | None,
     whole: bool,
@@ -272,7 +275,7 @@ def code_piece(
     X = finite_rows(block[local], numbers, D.dtype)
     before = seconds_of_compiling()
     with single_threaded_blas():
-        prepared = _prepared(D, coder, key)
+        prepared = _prepared(D, coder, slack, key)
         part = code_samples(Samples(numbers, Signals(X)), D, prepared, start, 1)
         new: Any = part.new
         sent: Sent | Summary
@@ -283,10 +286,10 @@ def code_piece(
     return Coded(sent, part.nonzeros, part.short, seconds_of_compiling() - before, os.getpid())
 
 
-def _prepared(D: Array, coder: Coder, key: str) -> Prepared:
+def _prepared(D: Array, coder: Coder, slack: float, key: str) -> Prepared:
     """Return the dictionary prepared for coding, once for all tasks of a step on this worker."""
     global _ready
     with _lock:
         if _ready is None or _ready[0] != key:
-            _ready = key, prepare(D, coder, 1)
+            _ready = key, prepare(D, coder, 1, slack)
         return _ready[1]

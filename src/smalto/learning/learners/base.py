@@ -66,6 +66,13 @@ class Learner(ABC):
     def end_epoch(self, state: State) -> None:
         """Update the statistics at the end of an epoch."""
 
+    def slack_after(self, samples: int, n_atoms: int) -> float:
+        """Return the share of λ by which codes may violate optimality after so many samples.
+
+        By default it is 0: codes are exact.
+        """
+        return 0.0
+
     def view(self, state: State) -> View | None:
         """Return the features that the next step looks at, or None for all."""
         return None

@@ -17,6 +17,8 @@ from smalto.learning.memory.contributions import Addition, Contribution
 from smalto.learning.memory.state import State
 from smalto.learning.memory.statistics import Stats
 
+_ROUGH_SAMPLES = 10  # samples per atom after which codes become more and more exact
+
 
 @dataclass(frozen=True)
 class Online(Learner):
@@ -50,6 +52,12 @@ class Online(Learner):
         Share of the features that a step looks at, for data with very many features. Each step
         chooses others. Coding and the dictionary update are faster in proportion; codes are
         computed from the chosen features only, and the surrogate is not recorded.
+    slack : float, default 0.1
+        How exact the codes of a step are: coding stops when no atom violates optimality by more than
+        this share of λ. After n samples, with k atoms, the share is ``slack √(10 k/n)`` if that is
+        less, so that codes become exact as the dictionary does. It saves time with `Lasso`; other
+        coders are exact, as are `encode` and the evaluation of held-out samples. 0 makes every code
+        exact, as in the paper, and so does ``memory="replace"``.
 
     See Also
     --------
@@ -65,12 +73,14 @@ class Online(Learner):
     memory: Literal["two-epochs", "replace", "all"] = "two-epochs"
     sweeps: int = 1
     features: float | None = None
+    slack: float = 0.1
 
     def __post_init__(self) -> None:
         if self.batch_size is not None:
             check_integer("batch_size", self.batch_size, high=2**53)
         check_integer("sweeps", self.sweeps, high=10_000)
         check_number("t0", self.t0, low=0)
+        check_number("slack", self.slack, low=0, high=1)
         if self.rho is not None:
             check_number("rho", self.rho, low=0)
         if self.features is not None:
@@ -172,6 +182,12 @@ class Online(Learner):
             state.surrogate += sweep(state.D, state.stats, state.constraint, n_threads)
         if state.store is not None:
             state.measure_surrogate()
+
+    def slack_after(self, samples: int, n_atoms: int) -> float:
+        """Return the share of λ by which codes may violate optimality after so many samples."""
+        if self.memory == "replace":
+            return 0.0
+        return self.slack * min(1.0, math.sqrt(_ROUGH_SAMPLES * n_atoms / max(samples, 1)))
 
     def view(self, state: State) -> View | None:
         """Return the features that the next step looks at, or None for all."""
