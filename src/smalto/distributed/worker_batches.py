@@ -96,7 +96,6 @@ class ClusterBatches(Batches):
     def start(self, state: State) -> None:
         """Go to the epoch and place of a state."""
         self._order = self._source.order(state.seed)
-        self._size = state.learner.rows_per_step(self._source.n_rows)
         self._in_parts = state.learner.whole_data
         if self._staleness and (self._in_parts or state.store is not None):
             what = "Batch()" if self._in_parts else "memory='replace'"
@@ -109,7 +108,8 @@ class ClusterBatches(Batches):
 
     def draw(self, state: State, interrupted: Callable[[], bool]) -> WorkerBatch:
         """Return the next batch, coded; if it is the whole data set, its parts as they arrive."""
-        end = min(self._place + ROWS_AT_ONCE, self._place + self._size, self._source.n_rows)
+        size = min(ROWS_AT_ONCE, state.learner.rows_after(state.samples, self._source.n_rows))
+        end = min(self._place + size, self._source.n_rows)
         first = (self._epoch, self._place, end)
         recalibrate(state, lambda: self._source.rows(self._order.take(*first)), 1)
         while len(self._submitted) <= self._staleness:
@@ -137,8 +137,8 @@ class ClusterBatches(Batches):
         coder = state.coder
         if state.continuation is not None:
             coder = state.continuation.at(coder, step)
-        end = min(place + self._size, n_rows)
         before = state.samples + sum(batch.n_new for batch in self._submitted)
+        end = min(place + state.learner.rows_after(before, n_rows), n_rows)
         rounds = self._rounds(state, coder, state.slack_after(before), epoch, place, end)
         self._epoch, self._place = (epoch + 1, 0) if end == n_rows else (epoch, end)
         first = next(rounds)

@@ -41,7 +41,11 @@ class Learner(ABC):
 
     @abstractmethod
     def rows_per_step(self, n_rows: int) -> int:
-        """Return the number of samples that a step draws."""
+        """Return the number of samples that a step draws, in the long run."""
+
+    def rows_after(self, samples: int, n_rows: int) -> int:
+        """Return the number of samples that the step after so many samples draws."""
+        return self.rows_per_step(n_rows)
 
     @abstractmethod
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
