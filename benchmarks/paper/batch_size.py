@@ -5,9 +5,10 @@ One thread, float32, otherwise the settings of OL1; the mean over three initial 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.paper.curves import OL1, Bench, Curve, draw, mean_curve, records
 from benchmarks.paper.frame import Study, Verdict, new_figure
-from smalto.learners import Online
 
 TITLE = "The size of mini-batches"
 SIZES = (1, 16, 64, 128, 256, 512, 1024)
@@ -21,7 +22,7 @@ def run(study: Study) -> None:
     seconds = float(f"{0.8 * study.seconds / (starts * len(sizes)):.2g}")
     bench = Bench(study, "A", n, n_test)
     runs = {
-        f"η = {size}": bench.curves(Online(size, rho=OL1.rho, t0=OL1.t0), starts, seconds=seconds)
+        f"η = {size}": bench.curves(replace(OL1, batch_size=size), starts, seconds=seconds)
         for size in sizes
     }
     means = {label: mean_curve(each) for label, each in runs.items()}

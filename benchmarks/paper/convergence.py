@@ -129,7 +129,7 @@ def long_run(study: Study, n: int, n_test: int, batch: int, seconds: float) -> P
         train,
         len(problem.D0),
         Lasso(problem.lam),
-        learner=Online(batch, rho=0.0, memory="all"),
+        learner=Online(batch, rho=0.0, memory="all", slack=0.0),
         init=problem.D0,
         max_epochs=1,
         max_seconds=seconds,

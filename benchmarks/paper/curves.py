@@ -21,9 +21,9 @@ from smalto.coders import Lasso
 from smalto.learners import Online
 
 SPACING = 1.3  # between the times at which a dictionary is measured
-OL1 = Online(batch_size=512, rho=15.0, t0=0.001)
-OL2 = Online(batch_size=512, rho=10.0, t0=0.001)
-OL3 = Online(batch_size=512, rho=15.0, t0=0.0)
+OL1 = Online(batch_size=512, rho=15.0, t0=0.001, slack=0.0)
+OL2 = Online(batch_size=512, rho=10.0, t0=0.001, slack=0.0)
+OL3 = Online(batch_size=512, rho=15.0, t0=0.0, slack=0.0)
 DEFAULT = Online()
 DEFAULT_NAME = "smalto's defaults"
 

@@ -7,11 +7,11 @@ time, because forgetting takes no time.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from benchmarks.paper.curves import Bench, Curve, mean_curve
+from benchmarks.paper.curves import OL1, Bench, Curve, mean_curve
 from benchmarks.paper.frame import Study, Verdict, new_figure
-from smalto.learners import Online
 
 TITLE = "Forgetting (ρ) and a slow start (t₀)"
 RHOS = (0.0, 5.0, 10.0, 15.0, 20.0, 25.0)
@@ -45,7 +45,7 @@ def run(study: Study) -> None:
         bench = Bench(study, "A", n, n_test)
         curves = {
             rho: mean_curve(
-                bench.curves(Online(512, rho=rho, t0=0.001), starts, seconds=FOREVER, epochs=epochs)
+                bench.curves(replace(OL1, rho=rho), starts, seconds=FOREVER, epochs=epochs)
             )
             for rho in rhos
         }
@@ -61,9 +61,7 @@ def run(study: Study) -> None:
     axes[0][0].legend(fontsize=7, frameon=False)
     bench = Bench(study, "A", biggest, n_test)
     slow = {
-        t0: mean_curve(
-            bench.curves(Online(512, rho=15.0, t0=t0), starts, seconds=FOREVER, epochs=1)
-        )
+        t0: mean_curve(bench.curves(replace(OL1, t0=t0), starts, seconds=FOREVER, epochs=1))
         for t0 in t0s
     }
     draw_by_samples(axes[0][-1], {f"t₀ = {t0:g}": c for t0, c in slow.items()}, "t₀, ρ = 15")

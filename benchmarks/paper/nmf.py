@@ -111,7 +111,7 @@ def run_online(task: Task) -> Part:
             len(task.D0),
             Lasso(task.lam, positive=True),
             L2Ball(positive=True),
-            Online(512, rho=0.0),
+            Online(512, rho=0.0, slack=0.0),
             init=task.D0,
             max_epochs=FOREVER,
             callbacks=[watch],

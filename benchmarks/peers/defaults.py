@@ -34,7 +34,7 @@ from smalto.learners import Online
 
 RHOS = (0.0, 2.0, 3.0, 5.0, 8.0, 10.0, 15.0)
 BATCHES = (64, 128, 256, 512, 1024, 2048)
-PAPER = Online(batch_size=512, rho=15.0, t0=0.001)
+PAPER = Online(batch_size=512, rho=15.0, t0=0.001, slack=0.0)
 SPACING = 1.25  # ratio of the sample counts at which a dictionary is evaluated
 
 

@@ -11,7 +11,10 @@ from scipy import sparse
 
 from smalto import encode, lasso_path
 from smalto.coders import Lasso, wanted_nonzeros
+from smalto.coders.coding import code_rows
 from smalto.coders.lasso import default_lam
+from smalto.coders.preparing import prepare
+from smalto.coders.signals import Signals
 
 # Violation of optimality allowed, relative to lam + the size of the correlations.
 TOLERANCE = {np.float32: 3e-5, np.float64: 1e-11}
@@ -52,6 +55,54 @@ def test_optimal_with_atoms_that_nearly_coincide(distance, dtype):
     D = np.vstack([D, D[:12] + distance * rng.standard_normal((12, 16))])
     codes = encode(X.astype(dtype), D.astype(dtype), Lasso(0.05))
     check_optimal(X, D, 0.05, codes, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("slack", [0.03, 0.3])
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_rough_codes_are_optimal_for_their_atoms_and_nearly_so_for_all(
+    slack, positive, ridge, dtype
+):
+    X, D = ordinary(n=200, k=60)
+    lam, coder = 0.1, Lasso(0.1, ridge=ridge, positive=positive)
+    signals, prepared = Signals(X.astype(dtype)), prepare(D.astype(dtype), coder, 1, slack)
+    coded = code_rows(signals, prepared, None, 1)
+    codes = coded.codes.as_csr(60).toarray().astype(float)
+    X, D = X.astype(dtype).astype(float), D.astype(dtype).astype(float)
+    violation = naive.lasso_violation(X, D, codes, lam, ridge, positive)
+    assert (violation <= slack * lam * (1 + 1e-4)).all()
+    assert violation.max() > 0.1 * slack * lam  # they are not exact
+    left = X - codes @ D
+    gradient = left @ D.T - ridge * codes - lam * np.sign(codes)
+    assert np.abs(gradient[codes != 0]).max() < 1e-4 * lam
+    if positive:
+        assert codes.min() >= 0
+    # The bound on the duality gap bounds what is lost.
+    exact = encode(X, D, coder).toarray()
+    sizes, squares = np.abs(codes).sum(axis=1), (left * left).sum(axis=1)
+    lost = _objective(X, D, codes, lam, ridge) - _objective(X, D, exact, lam, ridge)
+    t = 1 / (1 + slack)
+    augmented = squares + ridge * (codes * codes).sum(axis=1)
+    bound = (1 - t) * lam * sizes + 0.5 * (1 - t) ** 2 * augmented
+    assert (lost >= -1e-6).all()
+    assert (lost <= bound + 1e-6).all()
+    np.testing.assert_allclose(coded.fit, 0.5 * squares, atol=1e-5)
+
+
+def _objective(X, D, codes, lam, ridge):
+    left = X - codes @ D
+    squares = (left * left).sum(axis=1) + ridge * (codes * codes).sum(axis=1)
+    return 0.5 * squares + lam * np.abs(codes).sum(axis=1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_codes_are_exact_in_spite_of_slack_where_rounding_may_matter(dtype):
+    X, D = (array.astype(dtype) for array in ordinary(n=50, k=60))
+    coder = Lasso(1e-7)
+    both = [code_rows(Signals(X), prepare(D, coder, 1, slack), None, 1) for slack in (0.0, 0.5)]
+    for exact, rough in zip(both[0].codes, both[1].codes, strict=True):
+        np.testing.assert_array_equal(exact, rough)
 
 
 def _quiet_encode(X, D, coder, **kwargs):

@@ -420,3 +420,21 @@ def test_slow_codes_are_logged(monkeypatch, caplog):
     messages = [record.getMessage() for record in caplog.records if record.name == "smalto.coding"]
     assert len(messages) == 1
     assert re.match(r"\d+ of \d+ codes of similar atoms are solved again slowly", messages[0])
+
+
+@pytest.mark.parametrize("distance", [1.0, 1e-3, 1e-5, 1e-9, 0.0])
+@pytest.mark.parametrize(("count", "m"), [(0, 12), (7, 12), (12, 12), (15, 12), (60, 100)])
+def test_the_part_in_the_span_of_atoms_is_that_of_an_orthogonal_projection(count, m, distance):
+    rng = np.random.default_rng(0)
+    atoms = rng.standard_normal((count, m)) * 10.0 ** rng.integers(-6, 7, (count, 1))
+    half = count // 2
+    atoms[count - half :] = atoms[:half] + distance * atoms[count - half :]
+    rows = rng.standard_normal((3, m))
+    with np.errstate(all="raise"):
+        square = mending._square_in_span(rows, atoms)
+    if distance:
+        expected = np.sum((rows @ np.linalg.qr(atoms.T)[0]) ** 2)
+        np.testing.assert_allclose(square, expected, rtol=1e-2)
+    # However similar the atoms are, not less than what one half of them spans, and not more than all.
+    least = np.sum((rows @ np.linalg.qr(atoms[: count - half].T)[0]) ** 2)
+    assert least * (1 - 1e-9) <= square <= np.sum(rows**2) * (1 + 1e-9)

@@ -81,7 +81,7 @@ def test_a_stream_calibrates_its_lam_at_steps_1_2_4():
 def test_unequal_batches_are_weighted_by_their_samples(rho):
     X = samples(500)
     eta = 50
-    estimator = model(learner=Online(batch_size=eta, rho=rho, memory="all"), init=X[:K])
+    estimator = model(learner=Online(eta, rho=rho, memory="all", slack=0.0), init=X[:K])
     D = X[:K] / np.maximum(1, np.linalg.norm(X[:K], axis=1, keepdims=True))
     A, B, seen = np.zeros((K, K)), np.zeros((K, M)), 0
     for n in (7, 50, 1, 120, 33, 200):

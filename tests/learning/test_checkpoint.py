@@ -23,7 +23,7 @@ PROBLEMS = {
     "two-epochs": {"coder": Lasso(mean_nonzeros=3), "constraint": ElasticNetBall(density=0.5)},
     "stored codes": {"coder": Lasso(0.5), "learner": Online(64, memory="replace")},
     "replacement": {
-        "coder": Lasso(0.5), "learner": Online(50), "replacement": Replacement(correlation=0.7, every=1),
+        "coder": Lasso(0.5), "learner": Online(50, first_batch_size=20), "replacement": Replacement(correlation=0.7, every=1),
     },
     "continuation": {"coder": Lasso(0.5), "continuation": Continuation(0.1, 30)},
     "batch": {"coder": Lasso(0.5), "learner": Batch()},

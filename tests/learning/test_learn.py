@@ -230,6 +230,35 @@ def test_defaults_depend_on_the_size_of_the_problem():
     assert Online().resolve(1000, None).batch_size == 2000
     assert Online().resolve(100, 1000).batch_size == 100
     assert Online(77).resolve(100, 10).batch_size == 77
+    assert Online().resolve(8000, None).batch_size == 16_000
+    assert Online().resolve(100, 2**40).batch_size == 4096
+
+
+def test_the_first_batch_size_follows_the_number_of_atoms():
+    assert Online().resolve(100, None).first_batch_size == 512
+    assert Online().resolve(1000, None).first_batch_size == 1000
+    assert Online().resolve(100, 1000).first_batch_size == 100
+    assert Online(77).resolve(100, None).first_batch_size == 77
+    assert Online(first_batch_size=30).resolve(100, None).first_batch_size == 30
+    assert Online(first_batch_size=900).resolve(100, None).first_batch_size == 512
+
+
+def test_batches_grow_to_a_quarter_of_what_was_seen():
+    X = np.random.default_rng(0).standard_normal((1200, 5))
+    learner = Online(40, first_batch_size=10)
+
+    def sizes(source, **limits):
+        result = learn(source, 6, Lasso(0.3), learner=learner, random_state=0, **limits)
+        return np.diff([0, *(record.samples for record in result.history)]).tolist()
+
+    expected, seen = [], 0
+    while seen < 1200:
+        expected.append(min(40, max(10, seen // 4), 1200 - seen))
+        seen += expected[-1]
+    assert 10 < expected[6] < 40
+    assert sizes(X) == expected
+    assert sizes(iter(np.split(X, 30))) == expected
+    assert set(sizes(X, max_epochs=2)[len(expected) : -1]) == {40}  # also in the next epoch
     assert Online().resolve(10, None).rho is None  # it grows
     assert Online(memory="replace").resolve(10, 10).rho == 0
     X, _ = planted(n=1000)

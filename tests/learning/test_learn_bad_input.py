@@ -80,6 +80,12 @@ from smalto.learners import SGD, Batch, Continuation, Online, Replacement
         ),
         (lambda: learn(X0, 8, state=small_state(), init=X0[:8]), ValueError, "exclude each other"),
         (lambda: Online(0), ValueError, "batch_size must be >= 1, got 0"),
+        (
+            lambda: Online(9, first_batch_size=10),
+            ValueError,
+            "first_batch_size must be .*9, got 10",
+        ),
+        (lambda: Online(slack=-0.1), ValueError, "slack must be in .*, got -0.1"),
         (lambda: Online(rho=-1), ValueError, "rho must be >= 0, got -1"),
         (lambda: Online(t0=-1), ValueError, "t0 must be >= 0, got -1"),
         (lambda: Online(memory="some"), ValueError, "memory must be .* got 'some'"),

@@ -7,8 +7,8 @@ from learning_problems import LEARNERS, batches, mean_cost, planted
 from problems import dictionary
 
 from smalto import learn
-from smalto.coders import Lasso
-from smalto.learners import Continuation, Online, Replacement
+from smalto.coders import OMP, Lasso
+from smalto.learners import SGD, Batch, Continuation, Online, Replacement
 from smalto.learning.initial_state import initial_state
 from smalto.learning.run_settings import RunSettings
 from smalto.learning.step import step
@@ -42,10 +42,55 @@ def test_online_is_the_algorithm_of_the_paper(rho, t0):
     expected = replay(X, D0, 0.1, 20, rho, t0, 6, seed=5)
     visited = []
     learn(
-        X, 6, Lasso(0.1), learner=Online(20, rho=rho, t0=t0), init=D0, max_steps=6, random_state=5,
-        callbacks=[lambda state, record: visited.append(state.D.copy())],
+        X, 6, Lasso(0.1), learner=Online(20, rho=rho, t0=t0, slack=0.0), init=D0, max_steps=6,
+        random_state=5, callbacks=[lambda state, record: visited.append(state.D.copy())],
     )  # fmt: skip
     np.testing.assert_allclose(visited, expected, atol=1e-8)
+
+
+def test_codes_of_steps_become_exact_and_records_say_how_exact_they_are():
+    X, _ = planted(n=2000, k=6, m=5)
+    result = learn(
+        X, 6, Lasso(0.1), learner=Online(50, slack=0.4), validation=X[:100], validate_every=1,
+        random_state=0,
+    )  # fmt: skip
+    before = np.array([0, *(record.samples for record in result.history[1:-1])])
+    shares = np.array([record.slack for record in result.history[1:]])
+    expected = 0.4 * np.minimum(1.0, np.sqrt(10 * 6 / np.maximum(before, 1)))
+    np.testing.assert_allclose(shares, expected)
+    assert shares[0] == 0.4
+    assert shares[-1] < 0.08
+    held_out = mean_cost(X[:100], result.D, 0.1)
+    np.testing.assert_allclose(result.history[-1].test_cost, held_out, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("coder", "learner"),
+    [
+        (Lasso(0.1), Online(50, slack=0.0)),
+        (Lasso(0.1), Online(50, memory="replace")),
+        (Lasso(0.1), Batch()),
+        (Lasso(0.1), SGD(batch_size=50)),
+        (OMP(2), Online(50)),
+    ],
+)
+def test_exact_codes_are_recorded_as_exact(coder, learner):
+    X, _ = planted(n=200, k=6, m=5)
+    result = learn(X, 6, coder, learner=learner, max_steps=3, random_state=0)
+    assert [record.slack for record in result.history] == [0.0] * 3
+
+
+def test_rough_codes_cost_more_in_the_batch_and_nothing_in_the_end():
+    X, _ = planted(n=4000)
+    costs = {}
+    for slack in (0.0, 0.1, 1.0):
+        result = learn(
+            X, 20, Lasso(0.1), learner=Online(100, slack=slack), validation=X[:500],
+            max_epochs=3, random_state=0,
+        )  # fmt: skip
+        costs[slack] = result.history[1].batch_cost, result.history[-1].test_cost
+    assert costs[0.0][0] < costs[0.1][0] < costs[1.0][0]
+    np.testing.assert_allclose(costs[0.1][1], costs[0.0][1], rtol=2e-3)
 
 
 def test_t0_slows_the_first_steps_also_with_decay():

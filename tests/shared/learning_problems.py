@@ -14,6 +14,7 @@ from smalto.sources import as_source
 
 LEARNERS = {
     "two-epochs": Online(32),
+    "growing": Online(64, first_batch_size=16),
     "all": Online(32, memory="all", rho=0.0),
     "replace": Online(32, memory="replace"),
     "batch": Batch(),

@@ -93,6 +93,9 @@ class Coder(ABC):
     """Whether the solver handles chunks whose signals have a Gram matrix each (`Chunk.own`).
     If not, signals with missing entries are coded one at a time, each with its full matrix."""
 
+    can_be_rough: ClassVar[bool] = False
+    """Whether `rough_solver` is faster than `solver`."""
+
     positive: bool = False
     """Whether codes are nonnegative."""
 
@@ -103,6 +106,13 @@ class Coder(ABC):
         G is (width, width), C-contiguous, and must not be written to. The dictionary is padded
         with zero atoms to a width that is a multiple of `PADDING`.
         """
+
+    def rough_solver(self, G: Array, slack: float) -> Solver:
+        """Return a solver whose codes may violate optimality, by ``slack`` times λ at most.
+
+        It is for steps of learning, where exact codes are not needed. By default it is `solver`.
+        """
+        return self.solver(G)
 
     @abstractmethod
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:

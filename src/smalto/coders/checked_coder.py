@@ -12,10 +12,10 @@ from smalto.coders.chunks import Chunk
 from smalto.coders.codes import Codes
 
 
-def solver_of(coder: Coder, G: Array, n_atoms: int) -> Solver:
+def solver_of(coder: Coder, G: Array, n_atoms: int, slack: float = 0.0) -> Solver:
     """Return the solver of a coder; if the coder is a user's own, one that checks its codes."""
     with named(coder, "solver"):
-        solve = coder.solver(G)
+        solve = coder.rough_solver(G, slack) if slack else coder.solver(G)
     if is_built_in(coder):
         return solve
     name = f"the solver of {type(coder).__name__}"

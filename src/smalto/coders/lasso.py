@@ -82,6 +82,7 @@ class Lasso(Coder):
 
     takes: ClassVar[frozenset[str]] = frozenset({"mask", "penalty_weights", "start"})
     own_gram: ClassVar[bool] = True
+    can_be_rough: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.lam is not None:
@@ -186,6 +187,15 @@ class Lasso(Coder):
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
+        return self.rough_solver(G, 0.0)
+
+    def rough_solver(self, G: Array, slack: float) -> Solver:
+        """Return a solver whose codes may violate optimality by ``slack`` times lam.
+
+        They are optimal for the atoms that they use. Their duality gap is at most
+        ``(1 − t) lam ‖α‖₁ + ½ (1 − t)² (‖x − αD‖² + ridge ‖α‖²)`` with t = 1/(1 + slack). Where
+        rounding may matter, codes are exact all the same.
+        """
         lam = self._known_lam
         width = len(G)
         if self.ridge:
@@ -199,13 +209,15 @@ class Lasso(Coder):
         ridge, positive = float(self.ridge), bool(self.positive)
 
         H = inverse(G) if lam == 0.0 and positive else None
+        safe = self.safe_norm(Sizes.of(G), G.dtype) if slack else 0.0
 
         def solve(chunk: Chunk) -> Codes:
             if H is not None and chunk.own is None:  # with lam = 0 weights do not matter
                 return solve_dense(G, H, chunk, active_set)
             if weights is not None:
                 chunk = with_weights(chunk, weights)
-            return _solve_rows(exact, fast, chunk, lam, ridge, positive)
+            share = slack if chunk.norms.max(initial=0.0) <= safe else 0.0
+            return _solve_rows(exact, fast, chunk, lam, ridge, positive, share)
 
         def active_set(G: Array, chunk: Chunk) -> Codes:
             flat = G.reshape(-1)
@@ -311,7 +323,13 @@ def _nonzeros_over(G: Array, positive: bool) -> Count:
 
 
 def _solve_rows(
-    exact: Array, fast: Array, chunk: Chunk, lam: float, ridge: float, positive: bool
+    exact: Array,
+    fast: Array,
+    chunk: Chunk,
+    lam: float,
+    ridge: float,
+    positive: bool,
+    slack: float = 0.0,
 ) -> Codes:
     """Run the kernel on all rows."""
     gram = lazy_gram(chunk.own, exact, fast, ridge)
@@ -324,7 +342,7 @@ def _solve_rows(
 
     def run(row: int, room: int) -> int:
         search = search_of_thread(width, room, Q.dtype)
-        penalty = Penalty(lam, positive)
+        penalty = Penalty(lam, positive, slack)
         return int(lasso_rows(gram, Q, row, penalty, first, search, out.rows, tally))
 
     codes = out.fill(run)

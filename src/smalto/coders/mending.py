@@ -39,6 +39,7 @@ _NO_ROWS = np.empty(0, np.int64)
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = np.finfo(np.float64).tiny
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
+_WELL_CONDITIONED = 1e-9  # reciprocal: an error of a percent takes 1e-12 with 100 atoms
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
 
 
@@ -263,9 +264,8 @@ class Mender:
             key = (int(some[0]), part.tobytes())  # the same codes are asked about several times
             if key not in self._known_off:
                 atoms = problem.D[np.abs(part).sum(axis=0) > 0]
-                basis = np.linalg.qr(atoms.T)[0]
-                left = (problem.X - part @ problem.D) @ basis
-                self._known_off[key] = 0.5 * float(np.sum(left**2))
+                left = problem.X - part @ problem.D
+                self._known_off[key] = 0.5 * _square_in_span(left, atoms)
             out[some] = self._known_off[key]
         return out[rows]
 
@@ -328,6 +328,27 @@ class Mender:
             return None
         numbers = np.searchsorted(groups, rows, side="right") - 1
         return np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(rows))
+
+
+def _square_in_span(rows: Array, atoms: Array) -> float:
+    """Return the squared norm of the part of some rows that lies in the span of atoms, to a percent.
+
+    It is ``cᵀ(D Dᵀ)⁻¹c`` for the correlations c, by a Cholesky factor where the condition of the Gram
+    matrix is far from what rounding would spoil, and by orthogonal projection elsewhere.
+    """
+    c = atoms @ rows.T
+    norms = np.sqrt(np.einsum("ij,ij->i", atoms, atoms))
+    norms = np.where(norms > 0, norms, 1.0)
+    scaled = atoms / norms[:, None]
+    G = scaled @ scaled.T
+    factor, failed = scipy.linalg.lapack.dpotrf(G, lower=1)
+    if len(G) and not failed:
+        size = float(np.abs(G).sum(axis=0).max())
+        if scipy.linalg.lapack.dpocon(factor, size, uplo="L")[0] > _WELL_CONDITIONED:
+            y = scipy.linalg.solve_triangular(factor, c / norms[:, None], lower=True)
+            return float(np.sum(y**2))
+    left = rows @ np.linalg.qr(atoms.T)[0]
+    return float(np.sum(left**2))
 
 
 def _together(values: Array, groups: Array | None) -> Array:

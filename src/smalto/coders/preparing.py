@@ -38,6 +38,7 @@ class Prepared:
     solve: Solver
     n_atoms: int
     exponents: Array | None = None  # of the powers of two in the atoms of D (width,)
+    slack: float = 0.0  # share of λ by which codes may violate optimality
     _others: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -87,22 +88,25 @@ class Prepared:
         """The same in float64."""
         G = gram(self.wide, 1)
         solve = solver_of(self.problem, G, self.n_atoms)
-        return replace(self, padded=self.wide, G=G, solve=solve, _others={})
+        return replace(self, padded=self.wide, G=G, solve=solve, slack=0.0, _others={})
 
     def at(self, signals: int, weights: int = 0) -> Prepared:
         """Return the same for signals and penalty weights divided by powers of two."""
         if (signals, weights) not in self._others:
             problem = self.problem.rescaled(2.0**-signals, 1.0, 2.0**-weights)
             assert problem is not None
-            solve = solver_of(problem, self.G, self.n_atoms)
+            solve = solver_of(problem, self.G, self.n_atoms, self.slack)
             other = replace(self, problem=problem, solve=solve, _others={})
             self._others[signals, weights] = other
         found: Prepared = self._others[signals, weights]
         return found
 
 
-def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
-    """Pad the dictionary and compute its Gram matrix and solver, which all rows share."""
+def prepare(D: Array, coder: Coder, n_threads: int, slack: float = 0.0) -> Prepared:
+    """Pad the dictionary and compute its Gram matrix and solver, which all rows share.
+
+    With a slack, codes may violate optimality by that share of λ.
+    """
     k, m = D.shape
     width = padded_width(k)
     padded = D
@@ -120,7 +124,8 @@ def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
         else:
             problem, padded = rescaled, shifted(padded, -exponents)
     G = gram(padded, n_threads)
-    return Prepared(coder, problem, padded, G, solver_of(problem, G, k), k, exponents)
+    solve = solver_of(problem, G, k, slack)
+    return Prepared(coder, problem, padded, G, solve, k, exponents, slack)
 
 
 def gram(D: Array, n_threads: int) -> Array:

@@ -96,7 +96,6 @@ class ClusterBatches(Batches):
     def start(self, state: State) -> None:
         """Go to the epoch and place of a state."""
         self._order = self._source.order(state.seed)
-        self._size = state.learner.rows_per_step(self._source.n_rows)
         self._in_parts = state.learner.whole_data
         if self._staleness and (self._in_parts or state.store is not None):
             what = "Batch()" if self._in_parts else "memory='replace'"
@@ -109,7 +108,8 @@ class ClusterBatches(Batches):
 
     def draw(self, state: State, interrupted: Callable[[], bool]) -> WorkerBatch:
         """Return the next batch, coded; if it is the whole data set, its parts as they arrive."""
-        end = min(self._place + ROWS_AT_ONCE, self._place + self._size, self._source.n_rows)
+        size = min(ROWS_AT_ONCE, state.learner.rows_after(state.samples, self._source.n_rows))
+        end = min(self._place + size, self._source.n_rows)
         first = (self._epoch, self._place, end)
         recalibrate(state, lambda: Signals(self._source.rows(self._order.take(*first))), 1)
         while len(self._submitted) <= self._staleness:
@@ -137,20 +137,21 @@ class ClusterBatches(Batches):
         coder = state.coder
         if state.continuation is not None:
             coder = state.continuation.at(coder, step)
-        end = min(place + self._size, n_rows)
-        rounds = self._rounds(state, coder, epoch, place, end)
+        before = state.samples + sum(batch.n_new for batch in self._submitted)
+        end = min(place + state.learner.rows_after(before, n_rows), n_rows)
+        rounds = self._rounds(state, coder, state.slack_after(before), epoch, place, end)
         self._epoch, self._place = (epoch + 1, 0) if end == n_rows else (epoch, end)
         first = next(rounds)
         ends = end == n_rows
         return Submitted(_one_ahead(first, rounds), first.futures, coder, end - place, end, ends)
 
     def _rounds(
-        self, state: State, coder: Coder, epoch: int, place: int, end: int
+        self, state: State, coder: Coder, slack: float, epoch: int, place: int, end: int
     ) -> Iterator[Round]:
         """Submit a batch, `ROUND` samples at a time."""
         source, client = self._source, self._source.client
         D, version = state.D.copy(), state.step
-        key = f"{self._run}-{version}-{coder}"
+        key = f"{self._run}-{version}-{coder}-{slack}"
         whole = version == 0 or state.store is not None
         for begin in range(place, end, ROUND):
             numbers = self._order.take(epoch, begin, min(begin + ROUND, end))
@@ -172,6 +173,7 @@ class ClusterBatches(Batches):
                         some,
                         sent,
                         coder,
+                        slack,
                         key,
                         start,
                         whole,
@@ -260,6 +262,7 @@ def code_piece(
     numbers: Array,
     D: Array,
     coder: Coder,
+    slack: float,
     key: str,
     start: Codes | None,
     whole: bool,
@@ -272,7 +275,7 @@ def code_piece(
     X = finite_rows(block[local], numbers, D.dtype)
     before = seconds_of_compiling()
     with single_threaded_blas():
-        prepared = _prepared(D, coder, key)
+        prepared = _prepared(D, coder, slack, key)
         part = code_samples(Samples(numbers, Signals(X)), D, prepared, start, 1)
         new: Any = part.new
         sent: Sent | Summary
@@ -283,10 +286,10 @@ def code_piece(
     return Coded(sent, part.nonzeros, part.short, seconds_of_compiling() - before, os.getpid())
 
 
-def _prepared(D: Array, coder: Coder, key: str) -> Prepared:
+def _prepared(D: Array, coder: Coder, slack: float, key: str) -> Prepared:
     """Return the dictionary prepared for coding, once for all tasks of a step on this worker."""
     global _ready
     with _lock:
         if _ready is None or _ready[0] != key:
-            _ready = key, prepare(D, coder, 1)
+            _ready = key, prepare(D, coder, 1, slack)
         return _ready[1]

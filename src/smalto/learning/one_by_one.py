@@ -96,7 +96,7 @@ class OneByOne:
             check_random_state(random_state)
         chosen = self._settings.complete()[2] if self.state is None else self.state.learner
         check_takes_streams(chosen)
-        self._size = chosen.resolve(n_atoms, None).rows_per_step(0)
+        self._learner = chosen.resolve(n_atoms, None)
         self._start = (n_atoms, self._settings, init, random_state)
         self._threads = resolve_threads(n_threads)
         self._names: list[Any] | None = None  # of the features, if samples are mappings
@@ -105,7 +105,8 @@ class OneByOne:
     def learn_one(self, x: Any) -> Record | None:
         """Add a sample, an array (m,) or a mapping; return the record if this completes a step."""
         self._gathered.append(self._vector(x))
-        return self.flush() if len(self._gathered) >= self._size else None
+        seen = 0 if self.state is None else self.state.samples
+        return self.flush() if len(self._gathered) >= self._learner.rows_after(seen, 0) else None
 
     def flush(self) -> Record | None:
         """Learn from the waiting samples now; return the record, or None if there are none.

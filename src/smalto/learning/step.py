@@ -19,7 +19,7 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
     learner, n_new = state.learner, batch.n_samples
     seen = state.samples + n_new
     coded = batch.code(state, n_threads)
-    lam = state.coder_now().describe()["lam"]
+    lam, slack = state.coder_now().describe()["lam"], state.slack_after(state.samples)
     cost, weight, nonzeros, short = 0.0, 0.0, 0, 0
     used, worst = np.zeros(len(state.D), np.bool_), []
     with named(learner, "forget"):
@@ -48,6 +48,7 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
         lam=lam,
         replaced=replaced,
         short=short,
+        slack=slack,
     )
     state.place = batch.place
     if batch.ends_epoch:

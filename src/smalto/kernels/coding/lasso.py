@@ -10,7 +10,8 @@ LARS path, one atom a step; here several atoms join at once:
 3. all correlations are refreshed in one pass over the active rows of G.
 
 Each round lowers the objective, so no active set comes back, and the end is exact. About half
-as many passes over G are needed as LARS takes steps.
+as many passes over G are needed as LARS takes steps. With a slack above zero the rounds end once no
+atom violates optimality by more than that share of λ: the code is then the optimum on its atoms.
 """
 
 from __future__ import annotations
@@ -58,10 +59,11 @@ STUCK_32 = (1e-3, 2e-5)
 
 
 class Penalty(NamedTuple):
-    """``lam ‖α‖₁``, and whether α ≥ 0."""
+    """``lam ‖α‖₁``, whether α ≥ 0, and how well to solve it."""
 
     lam: float
     positive: bool
+    slack: float = 0.0  # share of λ by which optimality may be violated
 
 
 class Search(NamedTuple):
@@ -133,8 +135,10 @@ def _falls_short(top, c, lam, scale, active, s):
 
 
 @kernel
-def _descend(signal, view, lam, active, s, used, tally):
+def _descend(signal, view, lam, slack, active, s, used, tally):
     """Rounds of join, walk, refresh, until optimal; returns the number of atoms, −1 if full.
+
+    A violation of ``slack`` is allowed, and of what rounding explains.
 
     The factor reads the exact Gram matrix of the signal, the passes over all atoms read the view.
     Where rounding keeps the code well short of the optimum, ``tally.stuck[0]`` rises by one.
@@ -143,7 +147,7 @@ def _descend(signal, view, lam, active, s, used, tally):
     width, c, code = used.size, view.c, CODE * atoms.size
     free = lam == 0.0 and not signal.positive
     epsilon = EPSILON_64 if is_double(c) else EPSILON_32
-    allowed = ROUNDING * epsilon * signal.scale
+    allowed = max(slack, ROUNDING * epsilon * signal.scale)
     repairs, done, stalled = np.int64(0), 0, 0
     best = np.inf
     while True:
@@ -190,7 +194,7 @@ def lasso_rows(gram, Q, row, penalty, first, search, out, tally):
     """
     n, width = Q.shape
     q = flat(Q)
-    lam, positive = penalty
+    lam, positive, slack = penalty
     active, used, c, fast_c, fast_q = search
     two_stages = is_double(gram.fast) != is_double(gram.exact)
     tolerance = DEPENDENT_64 if is_double(gram.exact) else DEPENDENT_32
@@ -207,14 +211,18 @@ def lasso_rows(gram, Q, row, penalty, first, search, out, tally):
         begin_signal(gram.lazy, row)
         if warm:
             s = _start(signal, lam, first, active, used)
-        stuck = tally.stuck[0]
+        stuck, is_enough = tally.stuck[0], False
         if two_stages and s >= 0:
             for j in range(width):
                 fast_q[j] = q[start + j]
-            s = _descend(signal, View(gram.fast, fast_q, 0, fast_c), lam, active, s, used, tally)
+            fast = View(gram.fast, fast_q, 0, fast_c)
+            s = _descend(signal, fast, lam, slack * lam, active, s, used, tally)
+            rough = slack * lam > ROUNDING * EPSILON_32 * scale
+            is_enough = rough and tally.stuck[0] == stuck
             tally.stuck[0] = stuck  # only the exact stage counts
-        if s >= 0:
-            s = _descend(signal, View(gram.exact, q, start, c), lam, active, s, used, tally)
+        if s >= 0 and not is_enough:
+            exact = View(gram.exact, q, start, c)
+            s = _descend(signal, exact, lam, slack * lam, active, s, used, tally)
         if s < 0:
             used[:] = False
             return row

@@ -95,7 +95,7 @@ class LocalBatch(MiniBatch):
         recalibrate(state, lambda: first.signals, n_threads)
         view = state.learner.view(state)
         D = state.D if view is None else view.rows(state.D)
-        prepared = prepare(D, state.coder_now(), n_threads)
+        prepared = prepare(D, state.coder_now(), n_threads, state.slack_after(state.samples))
 
         def parts() -> Iterator[Part]:
             block: Samples | None = first

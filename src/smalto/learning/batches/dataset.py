@@ -109,9 +109,11 @@ class DatasetBatches(Batches):
         self._order = self.source.order(state.seed)
         if self.groups is not None:
             self._order = Order(self.n_draws, state.seed)
-        self._size = state.learner.rows_per_step(self.source.n_rows)
+        self._learner = state.learner
         self._in_parts = state.learner.whole_data
-        self._blocks: Iterator[tuple[Samples, int, int]] = self._read(state.epoch, state.place)
+        self._blocks: Iterator[tuple[Samples, int, int]] = self._read(
+            state.epoch, state.place, state.samples
+        )
         if self.source.reads_ahead:
             self._blocks = self._ahead = ReadAhead(self._blocks)
 
@@ -144,13 +146,15 @@ class DatasetBatches(Batches):
             done += len(block)
             yield block
 
-    def _read(self, epoch: int, place: int) -> Iterator[tuple[Samples, int, int]]:
-        """Yield blocks from this place on, epoch after epoch, without end.
+    def _read(self, epoch: int, place: int, samples: int) -> Iterator[tuple[Samples, int, int]]:
+        """Yield blocks from this place on, after so many samples, epoch after epoch, without end.
 
         Each comes with the number of samples in its batch, and the place where the batch ends.
         """
         while True:
-            end, n_samples = self._end_of_batch(epoch, place, self._size)
+            size = self._learner.rows_after(samples, self.source.n_rows)
+            end, n_samples = self._end_of_batch(epoch, place, size)
+            samples += n_samples
             while place < end:
                 block, place = self._next_block(epoch, place, end)
                 yield block, n_samples, end

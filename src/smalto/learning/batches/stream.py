@@ -31,12 +31,11 @@ class StreamBatches(Batches):
     def start(self, state: State) -> None:
         """Go to the place in the stream that the state has reached."""
         check_takes_streams(state.learner)
-        self._size = state.learner.rows_per_step(0)
         self.stream.seek(state.epoch, state.place)
 
     def draw(self, state: State, interrupted: Callable[[], bool]) -> LocalBatch | None:
         """Return the next batch, smaller at the end of the stream; None if nothing is left."""
-        X = self.stream.take(self._size)
+        X = self.stream.take(state.learner.rows_after(state.samples, 0))
         count = X.shape[0]
         if count == 0:
             return None

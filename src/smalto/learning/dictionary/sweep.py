@@ -26,6 +26,7 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
     rounding, at the speed of BLAS.
     """
     k, m = D.shape
+    stats = tuple(part for part in stats if part.A.diagonal().any())  # the others are zero
     diagonal = np.zeros(k)
     for part in stats:
         diagonal += part.scale * part.A.diagonal()

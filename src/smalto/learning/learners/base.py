@@ -41,7 +41,11 @@ class Learner(ABC):
 
     @abstractmethod
     def rows_per_step(self, n_rows: int) -> int:
-        """Return the number of samples that a step draws."""
+        """Return the number of samples that a step draws, in the long run."""
+
+    def rows_after(self, samples: int, n_rows: int) -> int:
+        """Return the number of samples that the step after so many samples draws."""
+        return self.rows_per_step(n_rows)
 
     @abstractmethod
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
@@ -65,6 +69,13 @@ class Learner(ABC):
 
     def end_epoch(self, state: State) -> None:
         """Update the statistics at the end of an epoch."""
+
+    def slack_after(self, samples: int, n_atoms: int) -> float:
+        """Return the share of λ by which codes may violate optimality after so many samples.
+
+        By default it is 0: codes are exact.
+        """
+        return 0.0
 
     def view(self, state: State) -> View | None:
         """Return the features that the next step looks at, or None for all."""

@@ -17,6 +17,9 @@ from smalto.learning.memory.contributions import Addition, Contribution
 from smalto.learning.memory.state import State
 from smalto.learning.memory.statistics import Stats
 
+_BATCHES_SEEN = 4  # batches as large as the next one that have been seen, while they grow
+_ROUGH_SAMPLES = 10  # samples per atom after which codes become more and more exact
+
 
 @dataclass(frozen=True)
 class Online(Learner):
@@ -29,7 +32,7 @@ class Online(Learner):
     ----------
     batch_size : int, optional
         Number of samples drawn at each step (the paper's η). The default for k atoms and n
-        samples is 2k, but at least 512, at least n/2048 and at most 4096; for small data, at most
+        samples is 2k, but at least 512 and at least min(n/2048, 4096); for small data, at most
         n/10 (or 64, if that is more).
     rho : float, optional
         How fast the past is forgotten: a sample seen at step i has the weight (i/t)^rho at step t
@@ -50,6 +53,16 @@ class Online(Learner):
         Share of the features that a step looks at, for data with very many features. Each step
         chooses others. Coding and the dictionary update are faster in proportion; codes are
         computed from the chosen features only, and the surrogate is not recorded.
+    first_batch_size : int, optional
+        Number of samples drawn at the first step. Batches then grow to a quarter of the samples
+        seen, up to ``batch_size``: early in a run, many small steps learn faster. The default is
+        k, but at least 512, or ``batch_size`` if that is given.
+    slack : float, default 0.1
+        How exact the codes of a step are: coding stops when no atom violates optimality by more than
+        this share of λ. After n samples, with k atoms, the share is ``slack √(10 k/n)`` if that is
+        less, so that codes become exact as the dictionary does. It saves time with `Lasso`; other
+        coders are exact, as are `encode` and the evaluation of held-out samples. 0 makes every code
+        exact, as in the paper, and so does ``memory="replace"``.
 
     See Also
     --------
@@ -65,12 +78,18 @@ class Online(Learner):
     memory: Literal["two-epochs", "replace", "all"] = "two-epochs"
     sweeps: int = 1
     features: float | None = None
+    first_batch_size: int | None = None
+    slack: float = 0.1
 
     def __post_init__(self) -> None:
         if self.batch_size is not None:
             check_integer("batch_size", self.batch_size, high=2**53)
+        if self.first_batch_size is not None:
+            high = 2**53 if self.batch_size is None else self.batch_size
+            check_integer("first_batch_size", self.first_batch_size, high=high)
         check_integer("sweeps", self.sweeps, high=10_000)
         check_finite_number("t0", self.t0, low=0)
+        check_number("slack", self.slack, low=0, high=1)
         if self.rho is not None:
             check_finite_number("rho", self.rho, low=0)
         if self.features is not None:
@@ -88,14 +107,18 @@ class Online(Learner):
         return self.features is None
 
     def resolve(self, n_atoms: int, n_rows: int | None) -> Online:
-        """Return this learner with ``batch_size`` decided, and ``rho`` unless it grows."""
-        size = self.batch_size
+        """Return this learner with its batch sizes decided, and ``rho`` unless it grows."""
+        size, first = self.batch_size, self.first_batch_size
         if size is None:
             known = 0 if n_rows is None else n_rows
-            size = min(max(512, 2 * n_atoms, known // 2048), 4096)
+            size = max(512, 2 * n_atoms, min(known // 2048, 4096))
             if n_rows is not None:
                 size = min(size, max(64, n_rows // 10))
-        return replace(self, batch_size=size, rho=0.0 if self.memory == "replace" else self.rho)
+            if first is None:
+                first = max(512, n_atoms)
+        first = size if first is None else min(first, size)
+        rho = 0.0 if self.memory == "replace" else self.rho
+        return replace(self, batch_size=size, first_batch_size=first, rho=rho)
 
     def refusal(self, *, stream: bool, missing: bool) -> str | None:
         """Return why ``memory="replace"`` cannot learn from such data, or None if it can."""
@@ -114,6 +137,11 @@ class Online(Learner):
         """Return the batch size."""
         return self._size
 
+    def rows_after(self, samples: int, n_rows: int) -> int:
+        """Return the number of samples that the step after so many samples draws."""
+        assert self.first_batch_size is not None, "call resolve() first"
+        return min(self._size, max(self.first_batch_size, samples // _BATCHES_SEEN))
+
     @property
     def _size(self) -> int:
         assert self.batch_size is not None, "call resolve() first"
@@ -122,9 +150,10 @@ class Online(Learner):
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
         """Return the statistics, and the code store if there is one, before the first step."""
         first = Stats.zeros(*D.shape)
-        first.A[np.diag_indices(len(D))] = self.t0
-        first.B[:] = self.t0 * D
-        first.constant = 0.5 * self.t0 * float(np.vdot(D, D))
+        if self.t0:  # what is never written to takes no memory
+            first.A[np.diag_indices(len(D))] = self.t0
+            first.B[:] = self.t0 * D
+            first.constant = 0.5 * self.t0 * float(np.vdot(D, D))
         parts = (first, Stats.zeros(*D.shape)) if self.memory == "two-epochs" else (first,)
         if self.memory != "replace":
             return parts, None
@@ -133,7 +162,7 @@ class Online(Learner):
 
     def forget(self, state: State, n_new: int) -> None:
         """Scale the statistics of the past before ``n_new`` samples are added."""
-        if self.rho == 0.0 or state.samples < self._size:
+        if self.rho == 0.0 or state.samples < self.rows_after(0, 0):
             return
         rho = self.rho
         if rho is None:
@@ -172,6 +201,12 @@ class Online(Learner):
             state.surrogate += sweep(state.D, state.stats, state.constraint, n_threads)
         if state.store is not None:
             state.measure_surrogate()
+
+    def slack_after(self, samples: int, n_atoms: int) -> float:
+        """Return the share of λ by which codes may violate optimality after so many samples."""
+        if self.memory == "replace":
+            return 0.0
+        return self.slack * min(1.0, math.sqrt(_ROUGH_SAMPLES * n_atoms / max(samples, 1)))
 
     def view(self, state: State) -> View | None:
         """Return the features that the next step looks at, or None for all."""

@@ -40,6 +40,9 @@ class Record:
         The λ of the coder; None if it has none.
     short : int
         Number of samples whose error exceeds the bound of the coder.
+    slack : float
+        Share of λ by which the codes of the step may violate optimality, so that ``batch_cost`` and
+        ``surrogate`` are above those of exact codes; 0 if codes are exact. ``test_cost`` always is.
 
     See Also
     --------
@@ -58,6 +61,7 @@ class Record:
     density: float
     lam: float | None
     short: int = 0
+    slack: float = 0.0
 
 
 _FIELDS = [field.name for field in fields(Record)]

@@ -125,6 +125,12 @@ class State:
             self.coder if self.continuation is None else self.continuation.at(self.coder, self.step)
         )
 
+    def slack_after(self, samples: int) -> float:
+        """Return the share of λ by which codes may violate optimality after so many samples."""
+        if not self.coder.can_be_rough:
+            return 0.0
+        return float(self.learner.slack_after(samples, len(self.D)))
+
     def end_epoch(self) -> None:
         """End the epoch: update the statistics, and count it."""
         self.learner.end_epoch(self)
@@ -139,6 +145,7 @@ class State:
         lam: float | None,
         replaced: int = 0,
         short: int = 0,
+        slack: float = 0.0,
     ) -> Record:
         """Return the record of the last step, or of the state before the first step."""
         surrogate = self.mean_surrogate()
@@ -155,6 +162,7 @@ class State:
             density=density(self.D),
             lam=lam,
             short=short,
+            slack=slack,
         )
 
     def move_origin(self, by: Array) -> None:
