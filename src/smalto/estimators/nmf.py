@@ -291,7 +291,7 @@ class NMF(Factorization):
                 stopped = limits.reached(state)
             if stopped is None:
                 stopped, squares = alternate(run, state, X, limits, self.tol, sketches=sketches)
-            run.finish(state)
+            run.finish(state, stopped)
         self.stopped_ = stopped
         self._set_result(state, X)
         if (shortfall := missed(self.components_, state.constraint.density)) is not None:

@@ -227,7 +227,7 @@ def learn(
                 state = _resumed(state, n_atoms, settings, init, batches)
             run.begin(state, limits, batches.n_rows)
             stopped = run.loop(batches, state, limits)
-            run.finish(state)
+            run.finish(state, stopped)
     if state.history:
         _warn_if_mostly_short(state.history)
     D, constraint = feasible(state, threads)

@@ -48,6 +48,7 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
         lam=lam,
         replaced=replaced,
         short=short,
+        used=int(np.count_nonzero(used)),
     )
     state.place = batch.place
     if batch.ends_epoch:

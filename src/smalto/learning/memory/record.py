@@ -40,10 +40,13 @@ class Record:
         The λ of the coder; None if it has none.
     short : int
         Number of samples whose error exceeds the bound of the coder.
+    used : int or None
+        Number of atoms that the samples of the step use; None if unknown.
 
     See Also
     --------
-    smalto.plot.cost_curve : Plots a history of records.
+    smalto.plot.cost_curve : Plots the costs of a history of records.
+    smalto.plot.use_curve : Plots how many atoms were used.
     """
 
     step: int
@@ -58,11 +61,13 @@ class Record:
     density: float
     lam: float | None
     short: int = 0
+    used: int | None = None
 
 
 _FIELDS = [field.name for field in fields(Record)]
 _INTEGERS = {"step", "epoch", "samples", "replaced", "short"}
 _OPTIONAL = {"surrogate", "test_cost", "lam"}
+_COUNTS_OR_NONE = {"used"}
 
 
 def history_to_array(history: Sequence[Record]) -> Array:
@@ -87,4 +92,6 @@ def history_from_array(table: Array) -> list[Record]:
 def _value(name: str, number: float) -> tuple[str, Any]:
     if name in _INTEGERS:
         return name, int(number)
+    if name in _COUNTS_OR_NONE:
+        return name, int(number) if 0 <= number < 2**53 else None
     return name, None if name in _OPTIONAL and math.isnan(number) else number

@@ -139,6 +139,7 @@ class State:
         lam: float | None,
         replaced: int = 0,
         short: int = 0,
+        used: int | None = None,
     ) -> Record:
         """Return the record of the last step, or of the state before the first step."""
         surrogate = self.mean_surrogate()
@@ -155,6 +156,7 @@ class State:
             density=density(self.D),
             lam=lam,
             short=short,
+            used=used,
         )
 
     def move_origin(self, by: Array) -> None:
