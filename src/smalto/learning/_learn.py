@@ -31,6 +31,7 @@ from smalto.learning.learners.batch import Batch
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, as_state, check_state
 from smalto.learning.options import Continuation, Replacement
+from smalto.learning.reported import Reported
 from smalto.learning.run import Run
 from smalto.learning.run_settings import RunSettings
 from smalto.learning.stopping import Limits
@@ -45,7 +46,7 @@ BATCH_EPOCHS = 50
 
 
 @dataclass(frozen=True, repr=False)
-class Result:
+class Result(Reported):
     """The result of `learn`.
 
     Attributes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,24 @@ _FIELDS = [field.name for field in fields(Record)]
 _INTEGERS = {"step", "epoch", "samples", "replaced", "short"}
 _OPTIONAL = {"surrogate", "test_cost", "lam"}
 _COUNTS_OR_NONE = {"used"}
+
+
+def thinned(history: Sequence[Record], count: int) -> list[Record]:
+    """Return about ``count`` of the records: those of held-out costs, the first, and others evenly.
+
+    Atoms that were replaced in the steps between two of them are counted in the later one.
+    """
+    if len(history) <= count:
+        return list(history)
+    kept = set(np.linspace(0, len(history) - 1, count).astype(int).tolist())
+    kept.update(i for i, record in enumerate(history) if record.test_cost is not None)
+    thin, replaced = [], 0
+    for number, record in enumerate(history):
+        replaced += record.replaced
+        if number in kept:
+            thin.append(replace(record, replaced=replaced))
+            replaced = 0
+    return thin
 
 
 def history_to_array(history: Sequence[Record]) -> Array:
