@@ -89,7 +89,7 @@ def facts_of_state(state: State, D: Array | None = None, stopped: str | None = N
         settings=_brief(settings),
         history=state.history,
         stopped=stopped,
-        energy=energy_of_atoms(state),
+        energy=state.energy(),
         last_used=state.samples - state.last_used,
         memory={"dictionary": _size(state.D), "statistics": _size_of_statistics(state)},
         timings={"learning": duration(state.seconds)},
@@ -143,14 +143,6 @@ def _in_order_of(estimator: Any, values: Array | None) -> Array | None:
     norms = np.linalg.norm(D, axis=1)
     products = np.abs(components @ D.T) / np.where(norms > 0, norms, 1.0)
     return np.asarray(values[products.argmax(axis=1)])
-
-
-def energy_of_atoms(state: State) -> Array:
-    """Return the sum of the squared coefficients of each atom in the codes so far."""
-    energy = np.zeros(len(state.D))
-    for part in state.stats:
-        energy += part.scale * part.A.diagonal()
-    return np.maximum(energy, 0.0)
 
 
 @functools.cache

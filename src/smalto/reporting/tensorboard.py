@@ -15,7 +15,6 @@ from smalto.learning.callbacks.base import Callback, Share
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 from smalto.plot.mosaics import check_shape, mosaic
-from smalto.reporting.facts import energy_of_atoms
 
 _SCALARS = {
     "cost/batch": "batch_cost",
@@ -120,7 +119,7 @@ class TensorBoard(Callback):
     def _draw(self, state: State) -> None:
         """Write the histogram of the use of atoms, and the mosaic."""
         writer, self._drawn = self._writer(), state.step
-        energy = energy_of_atoms(state)
+        energy = state.energy()
         shares = energy / (energy.sum() or 1.0)
         writer.add_histogram("atoms/use", shares, state.step)
         if self.patch_shape is not None:

@@ -166,6 +166,13 @@ class State:
         self.worst[self.worst_cost > 0] -= by.astype(self.worst.dtype)
         self.measure_surrogate()
 
+    def energy(self) -> Array:
+        """Return the sum of the squared coefficients of each atom in the codes so far."""
+        energy = np.zeros(len(self.D))
+        for part in self.stats:
+            energy += part.scale * part.A.diagonal()
+        return np.maximum(energy, 0.0)
+
     def mean_surrogate(self) -> float:
         """Return the paper's surrogate f̂: the mean cost of the past, with its old codes."""
         weight = sum(part.total_weight() for part in self.stats)
