@@ -128,6 +128,8 @@ class SparseCCA(
 
     _parts: ClassVar[tuple[str, ...]] = ("coder", "constraint")
 
+    _doc_page = "factorizations.md#sparse-cca"
+
     def __init__(
         self,
         n_components: int = 1,
