@@ -24,11 +24,13 @@
   }
 
   function find() {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = search.value.toLowerCase().split(",").map(text => text.trim()).filter(Boolean);
     let count = 0;
     for (const row of table.tBodies[0].rows) {
-      const text = row.textContent.toLowerCase();
-      row.hidden = !words.every(word => text.includes(word));
+      const number = row.cells[0].textContent;
+      const names = all(".chips span", row).map(chip => chip.firstChild.textContent);
+      const text = [...names, row.cells[row.cells.length - 1].textContent].join("\n").toLowerCase();
+      row.hidden = !wanted.every(one => one === number || text.includes(one));
       count += !row.hidden;
     }
     const total = table.tBodies[0].rows.length;

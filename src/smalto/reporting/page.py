@@ -190,15 +190,15 @@ def _table_section(atoms: AtomFacts, view: AtomView, coded: Coded | None, look: 
             "input",
             type="search",
             id="search",
-            placeholder="Search: a number, unused, duplicate"
-            + (", a name" if look.kind == "features" else ""),
+            placeholder="A number, unused, duplicate"
+            + (", or names" if look.kind == "features" else ""),
             aria_label="Search the atoms",
         ),
         element("span", f"{len(atoms.order):,} atoms", id="found", class_="named"),
         class_="search",
     )
     table = element("div", atom_table(atoms, view, uses, look), class_="table card")
-    return _section("Atoms", "click a column to sort", search, table)
+    return _section("Atoms", "click a column to sort; commas between words to search for", search, table)
 
 
 def _samples_section(page: Page, view: AtomView, coded: Coded | None) -> Html | None:
