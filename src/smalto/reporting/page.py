@@ -198,7 +198,9 @@ def _table_section(atoms: AtomFacts, view: AtomView, coded: Coded | None, look: 
         class_="search",
     )
     table = element("div", atom_table(atoms, view, uses, look), class_="table card")
-    return _section("Atoms", "click a column to sort; commas between words to search for", search, table)
+    return _section(
+        "Atoms", "click a column to sort; commas between words to search for", search, table
+    )
 
 
 def _samples_section(page: Page, view: AtomView, coded: Coded | None) -> Html | None:
