@@ -13,9 +13,9 @@ from smalto.checks import Array
 from smalto.reporting.html import Html, element, join
 from smalto.reporting.number_texts import brief, compact, log_ticks, ticks
 
-WIDTH, HEIGHT = 440, 230
-_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 12, 10, 34
-_POINTS = 300  # of a curve; more are averaged
+WIDTH, HEIGHT = 370, 205
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 8, 34
+_POINTS = 160  # of a curve; more are averaged
 
 
 @dataclass(frozen=True)

@@ -120,15 +120,15 @@ def _key_numbers(facts: Facts, atoms: AtomFacts, coded: Coded | None) -> Html:
     found: list[tuple[str, str, str]] = [("atoms", f"{k:,}", f"of {m:,} features")]
     if facts.history:
         last = facts.history[-1]
-        found.append(("samples seen", _large(last.samples), f"{last.step:,} steps"))
+        found.append(("samples", _large(last.samples), f"{last.step:,} steps"))
         speed = last.samples / last.seconds if last.seconds > 0 else math.nan
         found.append(("learning", duration(last.seconds), f"{_large(speed)}/s"))
         held_out = [r.test_cost for r in facts.history if r.test_cost is not None]
         if held_out:
-            found.append(("held-out cost", brief(held_out[-1]), "per sample"))
+            found.append(("held-out", brief(held_out[-1]), "mean cost"))
         costs = [r.batch_cost for r in facts.history[-20:] if math.isfinite(r.batch_cost)]
         if costs:
-            found.append(("batch cost", brief(float(np.mean(costs))), "mean of 20"))
+            found.append(("batches", brief(float(np.mean(costs))), "mean cost"))
         if math.isfinite(last.mean_nonzeros):
             found.append(("nonzeros", f"{last.mean_nonzeros:.1f}", "per sample"))
         replaced = sum(record.replaced for record in facts.history)
@@ -137,7 +137,7 @@ def _key_numbers(facts: Facts, atoms: AtomFacts, coded: Coded | None) -> Html:
         found.append(("R²", percent(coded.r2), f"{coded.n:,} samples"))
     found.append(("unused", f"{int(atoms.unused.sum()):,}", "atoms"))
     if k > 1:
-        found.append(("coherence", f"{float(atoms.cosine.max()):.3f}", "largest cosine"))
+        found.append(("coherence", f"{float(atoms.cosine.max()):.3f}", "at most"))
     tiles = [
         element("div", element("dt", name), element("dd", value, " ", element("small", more)))
         for name, value, more in found
