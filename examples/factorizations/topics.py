@@ -47,7 +47,7 @@ print(f"{X.shape[0]} documents, {X.shape[1]} words, {X.nnz / np.prod(X.shape):.1
 model = NMF(14, random_state=0, sparse_output=True)
 codes = model.fit_transform(X)
 words = vectorizer.get_feature_names_out()
-titles = [", ".join(words[np.argsort(-atom)[:4]]) for atom in model.components_]
+titles = model.topics(words, n=4)
 of_module = np.array([[home == name for home in homes] for name in MODULES])
 shares = (codes.T @ of_module.T) / codes.sum(axis=0)[:, None]  # of each topic in each module
 order = np.argsort(np.argmax(shares, axis=1), kind="stable")

@@ -37,6 +37,7 @@ _MODULES = {
     "learners",
     "plot",
     "projections",
+    "reporting",
     "sources",
 }
 

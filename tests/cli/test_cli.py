@@ -161,6 +161,72 @@ def test_learn_with_held_out_samples_a_log_and_no_words(table, tmp_path):
     assert "left" in done.stderr
 
 
+def test_reports_of_a_run_a_model_and_a_checkpoint(tmp_path):
+    rng = np.random.default_rng(0)
+    names = ["<script>alert(1)</script>", *(f"gene {i}" for i in range(5))]
+    data, model = tmp_path / "data.csv", tmp_path / "model.safetensors"
+    lines = [",".join(map(str, row)) for row in rng.standard_normal((300, 6))]
+    data.write_text("\n".join([",".join(names), *lines]))
+    page = tmp_path / "run.html"
+    learned = run(
+        "learn", data, "--atoms", 7, "--max-epochs", 3, "-o", model, "--report", page, "-q"
+    )
+    assert learned.exit_code == 0, learned.output
+    text = page.read_text()
+    assert "Worst coded" in text
+    assert ">ended<" in text
+    assert "data.csv" in text
+    out = tmp_path / "report.html"
+    done = run("report", model, data, "-o", out)
+    assert done.exit_code == 0, done.output
+    assert done.output == f"wrote {out}\n"
+    text = out.read_text()
+    for wanted in ("How it went", "gene 3", "&lt;script&gt;alert(1)", "SHA-256", "model.safetensors",
+                   smalto.Model.load(model).info["sha256"], "Online(batch_size="):  # fmt: skip
+        assert wanted in text
+    assert "<script>alert" not in text
+    state = tmp_path / "run.safetensors"
+    smalto.learn(rng.standard_normal((99, 6)), 5, max_steps=3, random_state=0).state.save(state)
+    words = tmp_path / "words.txt"
+    words.write_text("a\nb\nc\nd\ne\nf\n")
+    for options, wanted in (
+        ((), 'class="line"'),
+        (("--patch", "2x3"), "data:image/png"),
+        (("--channels", 2), 'class="line"'),
+        (("--names", words), 'class="chips"'),
+        (("--title", "<b>"), "<h1>&lt;b&gt;</h1>"),
+    ):
+        done = run("report", state, "-o", out, "--force", *options)
+        assert done.exit_code == 0, done.output
+        assert wanted in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["report", "{model}", "-o", "{here}/a.txt"], "must end in .html"),
+        (["report", "{here}/none.safetensors"], "there is no file"),
+        (["report", "{model}", "{here}/none.npy"], "there is no file"),
+        (["report", "{model}", "-o", "{here}/a.html", "--patch", "big"], "as 8x8 or 8x8x3"),
+        (["report", "{model}", "-o", "{here}/a.html", "--patch", "9x9"], "has 81 values"),
+        (["report", "{model}", "-o", "{here}/a.html", "--names", "{here}/no.txt"], "No such file"),
+        (["report", "{model}", "-o", "-"], "a report is a file"),
+        (
+            ["learn", "{table}", "-o", "{here}/b.safetensors", "--report", "{here}/a.txt"],
+            "must end in .html",
+        ),
+    ],
+)
+def test_reports_that_cannot_be_written(tmp_path, model, table, arguments, words, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    places = {"model": model, "table": table, "here": tmp_path}
+    done = run(*(argument.format(**places) for argument in arguments))
+    assert done.exit_code == 1
+    assert words in done.output
+    assert done.output.count("\n") == 1
+    assert not list(tmp_path.glob("*.html"))
+
+
 def test_learn_from_pictures_and_mend_one(tmp_path):
     photo = datasets.sample_photo("flower")[100:180, 200:300]
     Image.fromarray(photo).save(tmp_path / "photo.png")

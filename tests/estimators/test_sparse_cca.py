@@ -315,19 +315,24 @@ def test_tables_of_scores_and_weights():
     model = SparseCCA(2, max_nonzeros_x=4).set_output(transform="pandas").fit(genes, spots)
     for scores, weights in zip(model.transform(genes, spots), "xy", strict=True):
         assert list(scores.columns) == ["sparsecca0", "sparsecca1"]
-        table = model.weights(weights)
+        table = model.weights_table(weights)
         assert list(table.columns) == ["pair", "column", "name", "weight"]
         dense = np.zeros_like(getattr(model, f"{weights}_weights_"))
         dense[table["column"], table["pair"]] = table["weight"]
         np.testing.assert_array_equal(dense, getattr(model, f"{weights}_weights_"))
         first = table[table["pair"] == 0]["weight"].abs()
         assert first.is_monotonic_decreasing
+    both = model.weights_table()
+    assert list(both.columns) == ["block", "pair", "column", "name", "weight"]
+    assert both["block"].value_counts().to_dict() == {
+        block: len(model.weights_table(block)) for block in "xy"
+    }
     assert list(model.target_names_in_) == list(spots.columns)
-    assert model.weights("y")["name"][0].startswith("spot ")
+    assert model.weights_table("y")["name"][0].startswith("spot ")
     assert model.score(genes, spots) == pytest.approx(
         SparseCCA(2, max_nonzeros_x=4).fit(X, Y).score(X, Y)
     )
     plain = SparseCCA(max_nonzeros_x=4).fit(X, Y)
-    assert "name" not in plain.weights()
-    with pytest.raises(ValueError, match='block must be "x" or "y"'):
-        plain.weights("z")
+    assert "name" not in plain.weights_table()
+    with pytest.raises(ValueError, match='block must be "x", "y" or None'):
+        plain.weights_table("z")

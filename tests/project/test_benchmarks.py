@@ -52,6 +52,15 @@ def test_learning(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} >= {"learning-A.png", "learning-A.svg"}
 
 
+def test_watching(tmp_path):
+    printed, content = run("watching", tmp_path)
+    assert "of the run" in printed
+    assert content["both"]["seconds"] == content["log"]["seconds"] + content["report"]["seconds"]
+    assert 0 < content["both"]["share"] < 1
+    assert content["steps"] > 0
+    assert content["page_bytes"] > 20_000
+
+
 def test_coding(tmp_path):
     printed, content = run("coding", tmp_path)
     assert "KKT" in printed

@@ -14,6 +14,7 @@ from smalto.cli.commands.encode import encode
 from smalto.cli.commands.info import info
 from smalto.cli.commands.inpaint import inpaint
 from smalto.cli.commands.learn import learn
+from smalto.cli.commands.report import report
 from smalto.cli.commands.show import show
 from smalto.cli.commands.warmup import warmup
 from smalto.cli.errors import INTERRUPTED, comes_from_ctrl_c, show_warnings
@@ -26,8 +27,9 @@ app = typer.Typer(
     help=(
         "Dictionary learning: find atoms such that every sample is a combination of a few.\n\n"
         "Start with 'smalto demo'. Learn a dictionary from pictures or a table with 'smalto learn', "
-        "look at it with 'smalto show' and 'smalto info', code data with 'smalto encode', restore "
-        "pictures with 'smalto denoise' and 'smalto inpaint'. Compile everything beforehand with "
+        "look at it with 'smalto report', 'smalto show' and 'smalto info', code data with "
+        "'smalto encode', restore pictures with 'smalto denoise' and 'smalto inpaint'. Compile "
+        "everything beforehand with "
         "'smalto warmup'. For the options of a command: 'smalto learn --help'."
     ),
 )
@@ -51,7 +53,7 @@ def _smalto(
     pass
 
 
-for command in (demo, learn, encode, show, info, denoise, inpaint, warmup):
+for command in (demo, learn, report, encode, show, info, denoise, inpaint, warmup):
     app.command()(command)
 
 

@@ -46,6 +46,31 @@ def open_table(path: Path, *, missing: bool = False) -> Any:
     return as_source(path, nan=missing)
 
 
+def open_samples(data: Path, missing: bool, learned: Any) -> Any:
+    """Open the samples for a model: the rows of a table, or the patches of pictures, row by row."""
+    if data == STREAM or not is_picture(data):
+        return open_table(data, missing=missing)
+    from smalto.image import PatchSource
+
+    patch = learned.info.get("patch")
+    if patch is None:
+        fail(f"{data} is a picture, but the model was not learned from pictures")
+    if not data.exists():
+        fail(f"there is no file {data}")
+    return PatchSource(data, tuple(patch[:2]), as_gray=len(patch) == 2, skip_constant=False)
+
+
+def names_of_columns(path: Path) -> list[str] | None:
+    """Return the names in the first line of a text file with a table, if it has some."""
+    if path.suffix.lower() not in (".csv", ".tsv", ".txt") or not path.is_file():
+        return None
+    with path.open() as file:
+        first = file.readline()
+    separator = next((mark for mark in (",", "\t", ";") if mark in first), None)
+    names = [part.strip().strip('"') for part in first.split(separator)]
+    return None if all(_is_number(name) for name in names) else names
+
+
 def _from_stream() -> Array:
     data = sys.stdin.buffer.read()
     if not data:

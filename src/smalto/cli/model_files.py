@@ -11,6 +11,8 @@ from smalto.checks import Array
 from smalto.cli.errors import fail
 from smalto.learning.memory.state import State
 
+_HASHED = 1 << 30  # bytes of a file that are hashed, at most
+
 
 def load_model(path: Path) -> tuple[Any, State | None]:
     """Load the model in a file, and the state if the file is a checkpoint."""
@@ -23,15 +25,25 @@ def load_model(path: Path) -> tuple[Any, State | None]:
     if kind == "model":
         return Model.load(path), None
     state = State.load(path)
-    return Model.of(state, {"use": energy_of_atoms(state).tolist()}), state
+    return Model.of(state, {"use": state.energy().tolist()}), state
 
 
-def energy_of_atoms(state: State) -> Array:
-    """Sum of the squared coefficients of each atom in the codes so far."""
-    energy = np.zeros(len(state.D))
-    for part in state.stats:
-        energy += part.scale * part.A.diagonal()
-    return energy
+def about_run(result: Any, data: list[Path]) -> dict[str, Any]:
+    """Return what a model records about the run that it comes from."""
+    state = result.state
+    about = {
+        "data": ", ".join(map(str, data)),
+        "samples": state.samples,
+        "learner": repr(state.learner),
+        "seed": state.seed,
+        "stopped": result.stopped,
+        "use": state.energy().tolist(),
+    }
+    if len(data) == 1 and data[0].is_file() and data[0].stat().st_size <= _HASHED:
+        from smalto.reporting.data_facts import hash_of_file
+
+        about["sha256"] = hash_of_file(data[0])
+    return about
 
 
 def by_energy(energy: Any) -> Array:

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+# What scikit-learn needs to end its callbacks.
+_WATCHED = {"_callback_fit_ctx", "_skl_callbacks_to_teardown"}
+
 
 @contextmanager
 def all_or_nothing(model: Any) -> Iterator[None]:
@@ -14,6 +17,7 @@ def all_or_nothing(model: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
+        watched = {name: value for name, value in vars(model).items() if name in _WATCHED}
         vars(model).clear()
-        vars(model).update(before)
+        vars(model).update(before | watched)
         raise

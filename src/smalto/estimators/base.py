@@ -31,6 +31,7 @@ from smalto.coders.signals import Missing, Signals, as_signals, check_missing, i
 from smalto.constraints import Constraint, L2Ball
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.nested_parameters import NestedParameters
+from smalto.estimators.sklearn_callbacks import CallbackSupportMixin, tasks_of
 from smalto.learning._learn import learn
 from smalto.learning.batches.convert import as_batches
 from smalto.learning.batches.dataset import DatasetBatches
@@ -42,6 +43,7 @@ from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online, go_online
 from smalto.learning.memory.state import State
 from smalto.learning.options import Continuation, Replacement
+from smalto.learning.reported import Reported
 from smalto.learning.run import Run
 from smalto.learning.run_settings import RunSettings
 from smalto.learning.step import step
@@ -70,6 +72,8 @@ class Factorization(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     NestedParameters,
+    CallbackSupportMixin,  # type: ignore[misc, valid-type]
+    Reported,
     ABC,
 ):
     """Abstract scikit-learn estimator of a factorization ``X ≈ C D`` (codes C, dictionary D).
@@ -148,6 +152,16 @@ class Factorization(
     def _n_features_out(self) -> int:
         return len(self.components_)
 
+    def _atoms(self) -> Array:
+        check_is_fitted(self, "components_")
+        return self.components_
+
+    def _names(self, names: Sequence[str] | None) -> Sequence[str] | None:
+        return vars(self).get("feature_names_in_") if names is None else names
+
+    def _small_report(self) -> str:
+        return Reported._repr_html_(self) if "state_" in vars(self) else ""
+
     # Learning and coding.
 
     def _fit(
@@ -163,6 +177,7 @@ class Factorization(
         if not checked:
             self._check_settings()
         with all_or_nothing(self):
+            watchers = tasks_of(self, X)
             X = self._rows(X, reset=True)
             self._check_values(X, mask)
             source = self._source(X)
@@ -183,7 +198,7 @@ class Factorization(
                 validation=validation,
                 replacement=self.replacement,
                 continuation=self.continuation,
-                callbacks=self.callbacks,
+                callbacks=[*self.callbacks, *watchers],
                 n_threads=self.n_threads,
                 random_state=self.random_state,
                 **options,

@@ -11,6 +11,7 @@ from smalto.coders.base import Coder
 from smalto.coders.signals import Missing
 from smalto.constraints import Constraint
 from smalto.estimators.base import Factorization, takes_a_stream
+from smalto.estimators.sklearn_callbacks import with_callbacks
 from smalto.learning.callbacks.base import CallbackLike
 from smalto.learning.learners.base import Learner
 from smalto.learning.options import Continuation, Replacement
@@ -107,6 +108,8 @@ class DictionaryLearning(Factorization):
     _reads_sources: ClassVar[bool] = True
     _reads_dask: ClassVar[bool] = True
 
+    _doc_page = "learning.md"
+
     def __init__(
         self,
         n_components: int,
@@ -142,6 +145,7 @@ class DictionaryLearning(Factorization):
         self.sparse_output = sparse_output
         self.missing = missing
 
+    @with_callbacks
     def fit(
         self,
         X: Any,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator
+from smalto.estimators.documented import Documented
 
 
-class NestedParameters(BaseEstimator):  # type: ignore[misc]
+class NestedParameters(Documented):
     """Abstract estimator whose coder, constraint and other parts have nested parameters.
 
     The parts are frozen dataclasses. Names such as ``coder__lam`` work in `get_params`,

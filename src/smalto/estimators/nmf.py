@@ -30,6 +30,7 @@ from smalto.estimators.incomplete import (
     missing_entries,
 )
 from smalto.estimators.nndsvd import nndsvd
+from smalto.estimators.sklearn_callbacks import tasks_of, with_callbacks
 from smalto.learning.alternating.descent import alternate, stages
 from smalto.learning.alternating.variables import is_free
 from smalto.learning.batches.convert import as_batches
@@ -140,6 +141,8 @@ class NMF(Factorization):
     (3, 20)
     """
 
+    _doc_page = "factorizations.md#non-negative-matrix-factorization"
+
     def __init__(
         self,
         n_components: int,
@@ -175,6 +178,7 @@ class NMF(Factorization):
         self.sparse_output = sparse_output
         self.missing = missing
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -264,6 +268,7 @@ class NMF(Factorization):
     def _alternate(self, X: Any, validation: Any, groups: Any, validate_every: Any) -> float:
         """Learn by alternating descent; return the final squared error."""
         threads = resolve_threads(self.n_threads)
+        watchers = tasks_of(self, X, counted=False)
         X = self._rows(X, reset=True)
         self._check_values(X, None)
         problem = self._problem()
@@ -277,7 +282,7 @@ class NMF(Factorization):
         limits = Limits.of(max_epochs, None, self.max_seconds)
         settings = RunSettings.of(*problem, self.replacement)
         sketches, squares = self._sketches_help(X, problem), None
-        with closing(batches), Run(threads, self.callbacks, held_out) as run:
+        with closing(batches), Run(threads, [*self.callbacks, *watchers], held_out) as run:
             init = self._first_atoms(X)
             state = initial_state(
                 batches, self.n_components, settings, init, self.random_state, threads
@@ -291,7 +296,7 @@ class NMF(Factorization):
                 stopped = limits.reached(state)
             if stopped is None:
                 stopped, squares = alternate(run, state, X, limits, self.tol, sketches=sketches)
-            run.finish(state)
+            run.finish(state, stopped)
         self.stopped_ = stopped
         self._set_result(state, X)
         if (shortfall := missed(self.components_, state.constraint.density)) is not None:

@@ -128,6 +128,8 @@ class SparseCCA(
 
     _parts: ClassVar[tuple[str, ...]] = ("coder", "constraint")
 
+    _doc_page = "factorizations.md#sparse-cca"
+
     def __init__(
         self,
         n_components: int = 1,
@@ -243,18 +245,29 @@ class SparseCCA(
         second = _wrap_data_with_container("transform", self._scores(Y, "y"), y, self)
         return self._scores(X, "x"), second
 
-    def weights(self, block: Literal["x", "y"] = "x") -> Any:
-        """Return the nonzero weights of a block as a data frame of pandas, the largest first.
+    def weights_table(self, block: Literal["x", "y"] | None = None) -> Any:
+        """Return the nonzero weights as a data frame of pandas, the largest of each pair first.
 
-        It has one row per weight, with the columns "pair", "column" (its number), "name" (if the
-        columns had names in `fit`) and "weight".
+        Parameters
+        ----------
+        block : {"x", "y"}, optional
+            The block of variables; by default both, one after the other.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per weight, with the columns "block" (if both are asked for), "pair", "column"
+            (its number), "name" (if the columns had names in `fit`) and "weight".
         """
         check_is_fitted(self, "x_weights_")
-        if block not in ("x", "y"):
-            message = f'block must be "x" or "y", got {block!r}'
+        if block not in ("x", "y", None):
+            message = f'block must be "x", "y" or None for both, got {block!r}'
             raise ValueError(message)
-        names = vars(self).get("feature_names_in_" if block == "x" else "target_names_in_")
-        return weight_table(self.x_weights_ if block == "x" else self.y_weights_, names)
+        blocks = {
+            "x": (self.x_weights_, vars(self).get("feature_names_in_")),
+            "y": (self.y_weights_, vars(self).get("target_names_in_")),
+        }
+        return weight_table(blocks if block is None else blocks[block])
 
     def score(self, X: Any, y: Any) -> float:
         """Return the mean correlation of ``Xu`` with ``Yv`` over the pairs; 0 if one is constant."""

@@ -17,6 +17,7 @@ from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall
 from smalto.constraints.density import density
 from smalto.estimators.base import Factorization, Problem, takes_a_stream
 from smalto.estimators.centering import CenteredSource, centered, column_means, column_sums, rows_of
+from smalto.estimators.sklearn_callbacks import with_callbacks
 from smalto.estimators.variance import (
     adjusted_variances,
     principal_components,
@@ -131,6 +132,8 @@ random_state, sparse_output
     _parts: ClassVar[tuple[str, ...]] = (*Factorization._parts, "continuation")
     _reads_sources: ClassVar[bool] = True
 
+    _doc_page = "factorizations.md#sparse-pca"
+
     def __init__(
         self,
         n_components: int,
@@ -174,6 +177,7 @@ random_state, sparse_output
         self.mean_nonzeros = mean_nonzeros
         self.fused = fused
 
+    @with_callbacks
     def fit(
         self,
         X: Any,

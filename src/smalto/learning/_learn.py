@@ -31,6 +31,7 @@ from smalto.learning.learners.batch import Batch
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, as_state, check_state
 from smalto.learning.options import Continuation, Replacement
+from smalto.learning.reported import Reported
 from smalto.learning.run import Run
 from smalto.learning.run_settings import RunSettings
 from smalto.learning.stopping import Limits
@@ -46,7 +47,7 @@ ONLINE_SAMPLES = 50_000  # drawn at least by `Online`, if nothing else is asked 
 
 
 @dataclass(frozen=True, repr=False)
-class Result:
+class Result(Reported):
     """The result of `learn`.
 
     Attributes
@@ -229,7 +230,7 @@ def learn(
                 limits.warn_if_reached(state)
             run.begin(state, limits, batches.n_rows)
             stopped = run.loop(batches, state, limits)
-            run.finish(state)
+            run.finish(state, stopped)
     if state.history:
         _warn_if_mostly_short(state.history)
     D, constraint = feasible(state, threads)

@@ -58,6 +58,7 @@ class Run:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is not None:
+                _also(error, lambda: self._callbacks.end("error", error))
                 _also(error, self._callbacks.close)
             elif self._ends:
                 self._callbacks.close()
@@ -88,13 +89,14 @@ class Run:
             return "callback"
         return "interrupt" if self.interrupted() else None
 
-    def finish(self, state: State) -> None:
-        """Evaluate held-out samples after the last step, and pass the last state to callbacks."""
+    def finish(self, state: State, stopped: str) -> None:
+        """Evaluate held-out samples after the last step, and tell callbacks that the run has ended."""
         history = state.history
         if self.validation is not None and history and history[-1].test_cost is None:
             cost = self.validation.cost(state, self.n_threads)
             history[-1] = replace(history[-1], test_cost=cost)
         self._callbacks.finish(state)
+        self._callbacks.end(stopped)
 
     def single_step(self, state: State, batch: MiniBatch) -> None:
         """Make one step with the given batch, record it, and call the callbacks.

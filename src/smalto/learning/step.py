@@ -49,6 +49,7 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
         replaced=replaced,
         short=short,
         slack=slack,
+        used=int(np.count_nonzero(used)),
     )
     state.place = batch.place
     if batch.ends_epoch:

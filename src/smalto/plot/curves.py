@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from smalto.checks import as_csr, check_finite, check_integer
 from smalto.plot.figures import new_axes, tidy
+from smalto.plot.histories import Histories, check_histories
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from smalto.coders.lasso_paths import Path
-    from smalto.learning._learn import Result
-    from smalto.learning.memory.record import Record
 
 _NAMES = {
     "seconds": "seconds",
@@ -27,11 +26,9 @@ _NAMES = {
     "surrogate": "surrogate cost",
 }
 
-History: TypeAlias = "Sequence[Record] | Result"
-
 
 def cost_curve(
-    histories: History | Sequence[History] | Mapping[str, History],
+    histories: Histories,
     x: Literal["seconds", "samples", "step"] = "seconds",
     ax: Axes | None = None,
     labels: Sequence[str] | None = None,
@@ -42,7 +39,8 @@ def cost_curve(
     Parameters
     ----------
     histories : history, sequence of histories, or mapping of labels to histories
-        A history is a sequence of records, as in ``learn(...).history``, or a result of `learn`.
+        A history is a sequence of records, as in ``learn(...).history``, a result of `learn`, a
+        state, a model, a fitted estimator, or the path of a log that `Log` writes or has written.
         Records at x = 0 and those without the chosen cost are skipped.
     x : {"seconds", "samples", "step"}, default "seconds"
         The quantity on the horizontal axis.
@@ -61,6 +59,7 @@ def cost_curve(
     See Also
     --------
     smalto.learning.Record : What there is to plot.
+    use_curve : How many atoms are used.
     """
     if x not in ("seconds", "samples", "step"):
         message = f'x must be "seconds", "samples" or "step", got {x!r}'
@@ -68,7 +67,7 @@ def cost_curve(
     if y not in (None, "test_cost", "batch_cost", "surrogate"):
         message = f'y must be "test_cost", "batch_cost" or "surrogate", got {y!r}'
         raise ValueError(message)
-    runs, names = _check_histories(histories, labels)
+    runs, names = check_histories(histories, labels)
     if y is None:
         validated = all(any(r.test_cost is not None for r in run) for run in runs)
         y = "test_cost" if validated else "batch_cost"
@@ -96,6 +95,60 @@ def cost_curve(
     tidy(ax)
     if any(names):
         ax.legend(frameon=False)
+    return ax
+
+
+def use_curve(
+    histories: Histories,
+    x: Literal["seconds", "samples", "step"] = "step",
+    ax: Axes | None = None,
+    labels: Sequence[str] | None = None,
+) -> Axes:
+    """Plot how many atoms the samples of each step use, and how many were replaced, over time.
+
+    Parameters
+    ----------
+    histories : history, sequence of histories, or mapping of labels to histories
+        As for `cost_curve`.
+    x : {"seconds", "samples", "step"}, default "step"
+        The quantity on the horizontal axis.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; a new figure by default.
+    labels : sequence of str, optional
+        One label per history, for the legend.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Solid lines for atoms that are used, dashed ones for the sum of those that were replaced.
+
+    See Also
+    --------
+    atom_use : How often each atom is used.
+    cost_curve : The costs.
+    """
+    if x not in ("seconds", "samples", "step"):
+        message = f'x must be "seconds", "samples" or "step", got {x!r}'
+        raise ValueError(message)
+    runs, names = check_histories(histories, labels)
+    ax = new_axes() if ax is None else ax
+    for number, (name, run) in enumerate(zip(names, runs, strict=True)):
+        steps = [record for record in run if record.step > 0 and record.used is not None]
+        if not steps:
+            message = f"none of the {len(run)} records of history {number} says how many are used"
+            raise ValueError(message)
+        at = [getattr(record, x) for record in steps]
+        used = np.array([record.used for record in steps], np.float64)
+        before = "" if name is None else f"{name}: "
+        line = ax.plot(at, used, linewidth=1.5, label=f"{before}used")[0]
+        replaced = np.cumsum([record.replaced for record in steps])
+        style = {"linestyle": "--", "color": line.get_color()}
+        ax.plot(at, replaced, linewidth=1.2, label=f"{before}replaced so far", **style)
+    ax.set_ylim(bottom=0.0)
+    ax.set_xlabel(_NAMES[x])
+    ax.set_ylabel("atoms")
+    tidy(ax)
+    ax.legend(frameon=False)
     return ax
 
 
@@ -195,32 +248,3 @@ def atom_use(codes: ArrayLike, *, ax: Axes | None = None) -> Axes:
         ax.set_title(f"{unused} of {len(counts)} atoms not used", fontsize=10)
     tidy(ax)
     return ax
-
-
-def _check_histories(
-    histories: History | Sequence[History] | Mapping[str, History], labels: Sequence[str] | None
-) -> tuple[list[Sequence[Record]], Sequence[str | None]]:
-    """Return the histories as a list, and one label for each."""
-    names: Sequence[str | None] | None = labels
-    runs: list[Any]
-    if isinstance(histories, Mapping):
-        runs = list(histories.values())
-        names = list(histories) if labels is None else labels
-    elif not isinstance(histories, Sequence):
-        runs = [histories]
-    elif len(histories) and not (
-        isinstance(histories[0], Sequence) or hasattr(histories[0], "history")
-    ):
-        runs = [cast(History, histories)]
-    else:
-        runs = list(cast(Sequence[History], histories))
-    records = [cast("Sequence[Record]", getattr(run, "history", run)) for run in runs]
-    if not records:
-        message = f"histories must contain at least one history, got {histories!r}"
-        raise ValueError(message)
-    if names is None:
-        names = [None] if len(runs) == 1 else [f"run {i + 1}" for i in range(len(runs))]
-    if len(names) != len(runs):
-        message = f"labels must be one per history, got {len(names)} for {len(runs)}"
-        raise ValueError(message)
-    return records, names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,11 +59,11 @@ def mosaic(
     """
     atoms = _check_atoms(D, order)
     zoom, gap = check_integer("zoom", zoom), check_integer("gap", gap, low=0)
-    shape = _check_shape(patch_shape, atoms.shape[1])
+    shape = check_shape(patch_shape, atoms.shape[1])
     if signed and len(shape) == 3:
         message = f"signed=True needs atoms of one channel, got patch_shape {shape}"
         raise ValueError(message)
-    colors = _signed_colors(atoms) if signed else _own_range(atoms)
+    colors = signed_colors(atoms) if signed else own_range(atoms)
     tiles = colors.reshape(len(atoms), shape[0], shape[1], -1)
     tiles = tiles.repeat(zoom, axis=1).repeat(zoom, axis=2)
 
@@ -110,7 +111,7 @@ def dictionary_mosaic(
     mosaic : The picture as an array.
     """
     atoms = _check_atoms(D, order)
-    shape = _check_shape(patch_shape, atoms.shape[1])
+    shape = check_shape(patch_shape, atoms.shape[1])
     zoom = min(max(round(_WIDTH / (_grid(len(atoms))[1] * shape[1])), 1), 12)
     picture = mosaic(atoms, shape, signed=signed, zoom=zoom, gap=max(zoom // 2, 1))
     if ax is None:
@@ -130,7 +131,7 @@ def _grid(count: int) -> tuple[int, int]:
     return math.ceil(count / n_columns), n_columns
 
 
-def _own_range(atoms: Array) -> Array:
+def own_range(atoms: Array) -> Array:
     """Scale each atom to [0, 1]; a constant one is mid-gray."""
     low = atoms.min(axis=1, keepdims=True)
     span = atoms.max(axis=1, keepdims=True) - low
@@ -138,7 +139,7 @@ def _own_range(atoms: Array) -> Array:
     return np.where(flat, 0.5, (atoms - low) / np.where(flat, 1.0, span))
 
 
-def _signed_colors(atoms: Array) -> Array:
+def signed_colors(atoms: Array) -> Array:
     """Red where positive, blue where negative, white where zero: (k, m, 3)."""
     largest = np.abs(atoms).max(axis=1, keepdims=True)
     share = atoms / np.where(largest == 0.0, 1.0, largest)
@@ -147,7 +148,8 @@ def _signed_colors(atoms: Array) -> Array:
     return np.stack([red, 1.0 - np.abs(share), blue], axis=2)
 
 
-def _check_shape(patch_shape: tuple[int, ...] | None, m: int) -> tuple[int, ...]:
+def check_shape(patch_shape: Sequence[int] | None, m: int) -> tuple[int, ...]:
+    """Return the shape of atoms of m values, by default a square; raise ValueError if it is none."""
     if patch_shape is None:
         side = math.isqrt(m)
         if side * side == m:

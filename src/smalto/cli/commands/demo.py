@@ -14,7 +14,7 @@ import typer
 
 from smalto.checks import Array
 from smalto.cli.errors import INTERRUPTED, fail, plain_errors
-from smalto.cli.model_files import by_energy, energy_of_atoms
+from smalto.cli.model_files import by_energy
 from smalto.cli.option_types import Force, Seed, Threads
 from smalto.cli.outputs import need_matplotlib, write_figure, write_picture
 from smalto.learning.memory.record import Record
@@ -140,7 +140,7 @@ def _plot(
     from smalto.plot import before_after, dictionary_mosaic
 
     comparison = before_after(*pictures, titles=("damaged", "restored", "original"))
-    order = by_energy(energy_of_atoms(result.state))
+    order = by_energy(result.state.energy())
     first = next(r.test_cost for r in result.history if r.test_cost is not None)
     write_figure(paths[0], comparison)
     write_figure(paths[1], dictionary_mosaic(result.D, (patch, patch, 3), order=order))

@@ -10,7 +10,7 @@ import scipy
 import typer
 
 from smalto.cli.errors import fail, plain_errors
-from smalto.cli.inputs import is_picture, open_table
+from smalto.cli.inputs import open_samples
 from smalto.cli.option_types import Force, Threads
 from smalto.cli.outputs import STREAM, check_output, write_whole
 
@@ -58,7 +58,7 @@ def encode(
     check_output(out, force, (".npz", ".npy"))
     with plain_errors():
         learned = Model.load(model)
-        source = _open_data(data, missing, learned)
+        source = open_samples(data, missing, learned)
         if source.n_features != learned.D.shape[1]:
             fail(
                 f"{data} has {source.n_features} numbers per row, but the atoms of {model} have "
@@ -81,17 +81,3 @@ def encode(
             f"{codes.shape[0]:,} codes with {codes.nnz / max(codes.shape[0], 1):.1f} nonzeros "
             f"on average; wrote {out}"
         )
-
-
-def _open_data(data: Path, missing: bool, learned: Any) -> Any:
-    """Return the samples to code: the rows of a table, or the patches of pictures, row by row."""
-    if data == STREAM or not is_picture(data):
-        return open_table(data, missing=missing)
-    from smalto.image import PatchSource
-
-    patch = learned.info.get("patch")
-    if patch is None:
-        fail(f"{data} is a picture, but the model was not learned from pictures")
-    if not data.exists():
-        fail(f"there is no file {data}")
-    return PatchSource(data, tuple(patch[:2]), as_gray=len(patch) == 2, skip_constant=False)

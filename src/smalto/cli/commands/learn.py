@@ -9,8 +9,8 @@ import numpy as np
 import typer
 
 from smalto.cli.errors import INTERRUPTED, fail, plain_errors
-from smalto.cli.inputs import is_picture, open_table
-from smalto.cli.model_files import energy_of_atoms
+from smalto.cli.inputs import is_picture, names_of_columns, open_table
+from smalto.cli.model_files import about_run
 from smalto.cli.option_types import Force, Seed, Threads
 from smalto.cli.outputs import STREAM, check_output
 
@@ -101,6 +101,14 @@ def learn(
         Path | None,
         typer.Option(help="Write a record of each step to this file: .jsonl or .csv."),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a page about the run to this file (.html), every 30 seconds while it goes "
+            "on.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")
     ] = False,
@@ -123,6 +131,8 @@ def learn(
       smalto learn samples.npy --max-epochs 5 --resume
 
       smalto learn photos/ --max-epochs 50 --validation other.jpg --early-stopping 3 --log run.csv
+
+      smalto learn samples.npy --max-epochs 100 --report run.html
     """
     from smalto import Model
     from smalto import learn as run
@@ -137,6 +147,8 @@ def learn(
         fail("give either --lam or --mean-nonzeros")
     if log is not None:
         check_output(log, force or resume, (".jsonl", ".csv"))
+    if report is not None:
+        check_output(report, force or resume, (".html",))
     if max_epochs is None and max_seconds is None:
         max_epochs = 1
     say = _nothing if quiet else typer.echo
@@ -161,6 +173,8 @@ def learn(
         ]
         if log is not None:
             callbacks.append(Log(log))
+        if report is not None:
+            callbacks.append(_report(report, data, source, about))
         if early_stopping is not None:
             callbacks.append(EarlyStopping(early_stopping))
         if not quiet:
@@ -179,8 +193,7 @@ def learn(
             **problem,
         )
         if result.state.step:
-            energy = energy_of_atoms(result.state).tolist()
-            about |= {"use": energy, "samples": result.state.samples}
+            about |= about_run(result, data)
             Model.of(result.state, about).save(out)
     say(_summary(result, out))
     if result.stopped == "interrupt":
@@ -217,6 +230,20 @@ def _open_data(
     found = [picture for path in data for picture in as_pictures(path)]
     source = PatchSource(found, patch, as_gray=gray)
     return source, {"patch": list(source.patch_shape), "centered": True}
+
+
+def _report(path: Path, data: list[Path], source: Any, about: dict[str, Any]) -> Any:
+    """Return the callback that writes a page about the run."""
+    from smalto.reporting import Report
+
+    names = None if "patch" in about else names_of_columns(data[0])
+    return Report(
+        path,
+        X=source if getattr(source, "n_rows", None) is not None else None,
+        patch_shape=about.get("patch"),
+        names=names,
+        title=", ".join(one.name for one in data),
+    )
 
 
 def _constraint(density: float | None, positive: bool) -> Any:

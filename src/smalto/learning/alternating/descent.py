@@ -252,7 +252,8 @@ class _Descent:
         state.step += 1
         state.samples += codes.n
         nonzeros = float(np.count_nonzero(codes.old)) / codes.n
-        record = state.record(cost / codes.n, nonzeros, lam=coder.lam, replaced=replaced)
+        used = int(np.count_nonzero(A.diagonal() > 0.0))
+        record = state.record(cost / codes.n, nonzeros, lam=coder.lam, replaced=replaced, used=used)
         whole = codes.n == state.n_rows
         state.epoch += whole
         # Costs of parts of the data cannot be compared with one another.

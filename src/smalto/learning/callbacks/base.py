@@ -27,6 +27,8 @@ class Callback(ABC):
     EarlyStopping : Ends a run.
     Log : Writes the records to a file.
     Progress : Shows how far a run is.
+    smalto.reporting.Report : Writes a page about a run while it goes on.
+    smalto.reporting.TensorBoard : Writes a run for TensorBoard.
     """
 
     def begin(self, state: State, share: Share) -> None:
@@ -42,6 +44,12 @@ class Callback(ABC):
 
     def finish(self, state: State) -> None:
         """Handle the last state of a run, which has ended or whose source has failed."""
+
+    def end(self, stopped: str, error: BaseException | None) -> None:
+        """Handle the end of a run, given why it has ended, as in ``Result.stopped``.
+
+        That is "error" if an exception has ended it, which is then the other argument.
+        """
 
     def close(self) -> None:
         """Release resources; called when a run ends, also after an error."""
@@ -78,6 +86,10 @@ class Callbacks:
     def finish(self, state: State) -> None:
         """Pass the last state of a run to each `Callback`."""
         self._each(lambda callback: callback.finish(state), Callback)
+
+    def end(self, stopped: str, error: BaseException | None = None) -> None:
+        """Tell each `Callback` why the run has ended."""
+        self._each(lambda callback: callback.end(stopped, error), Callback)
 
     def close(self) -> None:
         """Close each `Callback`."""

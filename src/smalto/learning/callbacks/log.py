@@ -8,9 +8,9 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from smalto.learning.callbacks.base import Callback, Share
 from smalto.learning.memory.record import Record
@@ -47,18 +47,23 @@ class Log(Callback):
             raise ValueError(message)
         self._as_line = _LINES[self.path.suffix]
         self._begun = False
+        self._file: TextIO | None = None  # open during a run that has a beginning
 
     def begin(self, state: State, share: Share) -> None:
         """Write what has happened so far."""
         self._rewrite(state.history)
+        self._file = self._open()
 
     def __call__(self, state: State, record: Record) -> None:
         """Append a line."""
         if not self._begun:  # `partial_fit`
             self._rewrite(state.history)
-            return
-        with self.path.open("a", encoding="utf-8", newline="") as file:
-            file.write(self._as_line(record))
+        elif self._file is None:
+            with self._open() as file:
+                file.write(self._as_line(record))
+        else:
+            self._file.write(self._as_line(record))
+            self._file.flush()
 
     def finish(self, state: State) -> None:
         """Write all records again: the last one may have a cost of held-out samples now."""
@@ -66,6 +71,7 @@ class Log(Callback):
 
     def _rewrite(self, history: Sequence[Record]) -> None:
         """Put a complete file in the place of the old one."""
+        self.close()
         new = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         with new.open("w", encoding="utf-8", newline="") as file:
             file.write(self._as_line(None))
@@ -73,9 +79,18 @@ class Log(Callback):
         new.replace(self.path)
         self._begun = True
 
+    def _open(self) -> TextIO:
+        return self.path.open("a", encoding="utf-8", newline="")
+
     def close(self) -> None:
         """End the log of this run."""
-        self._begun = False
+        if self._file is not None:
+            self._file.close()
+        self._file, self._begun = None, False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes to copy: all but the open file."""
+        return {**vars(self), "_file": None}
 
 
 def _as_json(record: Record | None) -> str:
@@ -96,7 +111,7 @@ def _known(record: Record) -> dict[str, Any]:
     """Return the fields of a record, None in place of NaN and infinity, which JSON has not."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in asdict(record).items()
+        for name, value in vars(record).items()
     }
 
 

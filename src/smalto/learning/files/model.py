@@ -18,13 +18,21 @@ from smalto.learning.files.container import read_file, write_file
 from smalto.learning.files.state_checks import check_problem
 from smalto.learning.files.state_file import KIND as STATE
 from smalto.learning.files.state_file import state_from
+from smalto.learning.memory.record import (
+    Record,
+    history_from_array,
+    history_to_array,
+    thinned,
+)
 from smalto.learning.memory.state import State
+from smalto.learning.reported import Reported
 
 KIND = "model"
+_RECORDS = 2000  # that are kept of a run, about
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Reported):
     """A learned dictionary with its coder and constraint, which can be saved to a file.
 
     Parameters
@@ -38,6 +46,8 @@ class Model:
     info : dict
         Anything else to store with the model, such as the size of patches: strings, numbers,
         lists and dicts.
+    history : list of Record
+        Records of the run that it comes from, at most about 2000, evenly spread; none if unknown.
 
     See Also
     --------
@@ -62,6 +72,7 @@ class Model:
     coder: Coder
     constraint: Constraint
     info: dict[str, Any] = field(default_factory=dict)
+    history: list[Record] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         if self.D.ndim != 2 or 0 in self.D.shape or self.D.dtype not in (np.float32, np.float64):
@@ -76,7 +87,8 @@ class Model:
     def of(cls, state: State, info: dict[str, Any] | None = None) -> Model:
         """Return the model of a state, such as ``result.state`` or ``estimator.state_``."""
         D, constraint = feasible(state)
-        return cls(D, state.coder.fixed(), constraint, dict(info or {}))
+        history = thinned(state.history, _RECORDS)
+        return cls(D, state.coder.fixed(), constraint, dict(info or {}), history)
 
     def encode(self, X: Any, **options: Any) -> Any:
         """Return sparse codes of the rows of X: `smalto.encode` with this dictionary and coder."""
@@ -90,6 +102,8 @@ class Model:
             "constraint": to_json(self.constraint, arrays, "constraint"),
             "info": self.info,
         }
+        if self.history:
+            arrays["history"] = history_to_array(self.history)
         write_file(Path(path), KIND, settings, arrays)
 
     @classmethod
@@ -110,7 +124,9 @@ class Model:
                 field_from_json("Model", "constraint", constraint, arrays),
             )
             check_problem(*parts, arrays["D"])
-            return cls(arrays["D"], *parts, info)
+            records = arrays.get("history")
+            history = [] if records is None else history_from_array(records)
+            return cls(arrays["D"], *parts, info, history)
         except (KeyError, TypeError, ValueError) as error:
             message = f"{path} does not hold a valid model: {error}"
             raise ValueError(message) from error

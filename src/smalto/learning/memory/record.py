@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -43,10 +43,13 @@ class Record:
     slack : float
         Share of λ by which the codes of the step may violate optimality, so that ``batch_cost`` and
         ``surrogate`` are above those of exact codes; 0 if codes are exact. ``test_cost`` always is.
+    used : int or None
+        Number of atoms that the samples of the step use; None if unknown.
 
     See Also
     --------
-    smalto.plot.cost_curve : Plots a history of records.
+    smalto.plot.cost_curve : Plots the costs of a history of records.
+    smalto.plot.use_curve : Plots how many atoms were used.
     """
 
     step: int
@@ -62,11 +65,31 @@ class Record:
     lam: float | None
     short: int = 0
     slack: float = 0.0
+    used: int | None = None
 
 
 _FIELDS = [field.name for field in fields(Record)]
 _INTEGERS = {"step", "epoch", "samples", "replaced", "short"}
 _OPTIONAL = {"surrogate", "test_cost", "lam"}
+_COUNTS_OR_NONE = {"used"}
+
+
+def thinned(history: Sequence[Record], count: int) -> list[Record]:
+    """Return about ``count`` of the records: those of held-out costs, the first, and others evenly.
+
+    Atoms that were replaced in the steps between two of them are counted in the later one.
+    """
+    if len(history) <= count:
+        return list(history)
+    kept = set(np.linspace(0, len(history) - 1, count).astype(int).tolist())
+    kept.update(i for i, record in enumerate(history) if record.test_cost is not None)
+    thin, replaced = [], 0
+    for number, record in enumerate(history):
+        replaced += record.replaced
+        if number in kept:
+            thin.append(replace(record, replaced=replaced))
+            replaced = 0
+    return thin
 
 
 def history_to_array(history: Sequence[Record]) -> Array:
@@ -91,4 +114,6 @@ def history_from_array(table: Array) -> list[Record]:
 def _value(name: str, number: float) -> tuple[str, Any]:
     if name in _INTEGERS:
         return name, int(number)
+    if name in _COUNTS_OR_NONE:
+        return name, int(number) if 0 <= number < 2**53 else None
     return name, None if name in _OPTIONAL and math.isnan(number) else number

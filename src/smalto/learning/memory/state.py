@@ -146,6 +146,7 @@ class State:
         replaced: int = 0,
         short: int = 0,
         slack: float = 0.0,
+        used: int | None = None,
     ) -> Record:
         """Return the record of the last step, or of the state before the first step."""
         surrogate = self.mean_surrogate()
@@ -163,6 +164,7 @@ class State:
             lam=lam,
             short=short,
             slack=slack,
+            used=used,
         )
 
     def move_origin(self, by: Array) -> None:
@@ -171,6 +173,13 @@ class State:
             part.move_origin(by)
         self.worst[self.worst_cost > 0] -= by.astype(self.worst.dtype)
         self.measure_surrogate()
+
+    def energy(self) -> Array:
+        """Return the sum of the squared coefficients of each atom in the codes so far."""
+        energy = np.zeros(len(self.D))
+        for part in self.stats:
+            energy += part.scale * part.A.diagonal()
+        return np.maximum(energy, 0.0)
 
     def mean_surrogate(self) -> float:
         """Return the paper's surrogate f̂: the mean cost of the past, with its old codes."""

@@ -1,0 +1,102 @@
+"""A page about something that is over: a result, a model, a checkpoint, an estimator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from smalto.reporting.data_facts import code_samples, some_samples
+from smalto.reporting.facts import Facts, facts_of
+from smalto.reporting.html import shortened
+from smalto.reporting.look import Look
+from smalto.reporting.page import Page, page_html
+from smalto.reporting.whole_files import check_page, write_text
+
+
+def write_report(
+    what: Any,
+    path: str | os.PathLike[str] = "report.html",
+    X: Any = None,
+    *,
+    patch_shape: Sequence[int] | None = None,
+    names: Sequence[str] | None = None,
+    n_channels: int | None = None,
+    title: str | None = None,
+) -> Path:
+    """Write a page about a result, a state, a model or a fitted estimator.
+
+    The file needs nothing else, and no network. It has the settings, costs and time of the run, the
+    use of atoms, the dictionary and a table of the atoms that can be sorted and searched. If samples
+    are given, it also has the quality of their codes.
+
+    Parameters
+    ----------
+    what : Result, State, Model or fitted estimator
+        What to report.
+    path : path, default "report.html"
+        The file to write; an existing one is replaced.
+    X : array, CSR array, path or source, optional
+        Samples to code, such as those that the dictionary was learned from: at most 2000 of
+        them, evenly spread. NaN means a missing entry.
+    patch_shape : (height, width) or (height, width, 3), optional
+        Show atoms as pictures of this shape.
+    names : sequence of str, optional
+        Show atoms by the names of their largest features: one name for each feature.
+    n_channels : int, optional
+        Show atoms as lines, one for each channel; the channels of an atom follow one another.
+        This is the default, with one channel.
+    title : str, optional
+        The title of the page.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    See Also
+    --------
+    Report : Writes such a page while a run goes on.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from smalto import learn
+    >>> from smalto.reporting import write_report
+    >>> X = np.random.default_rng(0).standard_normal((500, 16))
+    >>> result = learn(X, 20, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_report(result, f"{folder}/noise.html", X, patch_shape=(4, 4))
+    ...     path.stat().st_size < 200_000
+    True
+    """
+    page = check_page(path)
+    facts = facts_of(what)
+    look = look_of(facts, patch_shape, names, n_channels)
+    samples = None if X is None else some_samples(X, facts.D.shape[1])
+    coded = None if samples is None else code_samples(samples, facts.D, facts.coder, facts.prepare)
+    shown = Page(title_of(title, facts), facts, look, samples, coded)
+    write_text(page, page_html(shown))
+    return page
+
+
+def look_of(
+    facts: Facts,
+    patch_shape: Sequence[int] | None,
+    names: Sequence[str] | None,
+    n_channels: int | None,
+) -> Look:
+    """Return how to show atoms: as wanted, or as the model knows."""
+    m = facts.D.shape[1]
+    if patch_shape is None and names is None and n_channels is None:
+        if facts.patch_shape is not None:
+            patch_shape = facts.patch_shape
+        elif facts.names is not None and len(facts.names) == m:
+            names = facts.names
+    return Look.of(m, patch_shape, names, n_channels)
+
+
+def title_of(title: str | None, facts: Facts) -> str:
+    """Return the title of a page."""
+    return f"{len(facts.D):,} atoms" if title is None else shortened(title)
