@@ -217,7 +217,9 @@ def test_the_history_of_a_resumed_run_has_all_steps(tmp_path):
 def test_records_as_an_array_and_back():
     records = [
         Record(0, 0, 0, 0.0, float("nan"), None, 1.5, float("nan"), 0, 1.0, None),
-        Record(1, 0, 2**52 + 1, 0.25, 2.0, 3.0, None, 4.5, 2, 0.5, 0.1, short=7, slack=0.05, used=5),
+        Record(
+            1, 0, 2**52 + 1, 0.25, 2.0, 3.0, None, 4.5, 2, 0.5, 0.1, short=7, slack=0.05, used=5
+        ),
     ]
     back = history_from_array(history_to_array(records))
     np.testing.assert_equal([vars(r) for r in back], [vars(r) for r in records])
