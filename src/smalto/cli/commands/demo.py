@@ -38,7 +38,7 @@ def demo(
     photo: Annotated[Photo, typer.Option(help="The photograph.")] = Photo.china,
     atoms: Annotated[int, typer.Option(min=2, max=4096, help="Number of atoms.")] = 256,
     patch: Annotated[int, typer.Option(min=4, max=24, help="Side of a patch, in pixels.")] = 10,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds of learning.")] = 8.0,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds of learning.")] = 5.0,
     threads: Threads = None,
     seed: Seed = 0,
     force: Force = False,
