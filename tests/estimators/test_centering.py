@@ -20,7 +20,7 @@ def test_statistics_of_a_stream_are_those_of_samples_centred_by_the_last_mean(rh
     eta = 50
     lam = Lasso(0.4)
     stream = SparsePCA(
-        4, gamma=0.2, coder=lam, learner=Online(batch_size=eta, rho=rho, memory=memory),
+        4, gamma=0.2, coder=lam, learner=Online(batch_size=eta, rho=rho, memory=memory, slack=0.0),
         init=BLOCKS + 0.1, random_state=0,
     )  # fmt: skip
     D = np.array(BLOCKS + 0.1)

@@ -234,11 +234,16 @@ def learn(
     if state.history:
         _warn_if_mostly_short(state.history)
     D, constraint = feasible(state, threads)
-    found = max((record.mean_nonzeros for record in state.history[-8:]), default=math.inf)
+    found = max(map(_most_nonzeros, state.history[-8:]), default=math.inf)
     for shortfall in (missed(D, constraint.density), missed_nonzeros(state.coder, found)):
         if shortfall is not None:
             warn(shortfall)
     return Result(D, state.coder.fixed(), state, stopped)
+
+
+def _most_nonzeros(record: Record) -> float:
+    """Return how many nonzeros exact codes may have had: rough ones can do with some less."""
+    return record.mean_nonzeros / max(1.0 - 4.0 * record.slack, 0.25)
 
 
 @functools.cache
