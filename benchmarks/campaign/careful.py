@@ -17,11 +17,15 @@ MOST_NORMS = 20_000  # norms of groups of atoms for one signal: some seconds
 
 
 def one_row(problem: CodingProblem, row: int) -> CodingProblem:
-    """Return the problem of one signal, or of the group it is in, without missing entries."""
+    """Return the problem of one signal over its known entries, or of the group it is in."""
     rows = (
         [row] if problem.labels is None else np.flatnonzero(problem.labels == problem.labels[row])
     )
-    known = slice(None) if problem.missing is None else ~problem.missing[row]
+    missing = None if problem.missing is None else problem.missing[rows]
+    if missing is not None and (len(rows) == 1 or not missing.any()):
+        known, missing = ~missing[0], None
+    else:
+        known = np.ones(problem.D.shape[1], bool)
     weights = problem.weights
     if weights is not None and len(weights) > 1:
         weights = weights[rows]
@@ -30,10 +34,22 @@ def one_row(problem: CodingProblem, row: int) -> CodingProblem:
         problem,
         X=problem.X[rows][:, known],
         D=problem.D[:, known],
-        missing=None,
+        missing=missing,
         weights=weights,
         labels=labels,
     )
+
+
+def single(problem: CodingProblem, row: int) -> CodingProblem:
+    """Return the problem of one signal over its known entries, whatever its group."""
+    return one_row(replace(problem, labels=None), row)
+
+
+def worst_condition(problem: CodingProblem) -> float:
+    """Return the largest `condition` of what the signals know of the dictionary."""
+    if problem.missing is None:
+        return condition(problem.D)
+    return max(condition(problem.D[:, known]) for known in ~problem.missing)
 
 
 def condition(D: Array) -> float:
@@ -46,6 +62,8 @@ def condition(D: Array) -> float:
 
 def least_error(problem: CodingProblem) -> float:
     """Return the smallest squared error found for codes of one signal (or group)."""
+    if problem.missing is not None:
+        return sum(least_error(single(problem, row)) for row in range(len(problem.X)))
     norms = np.linalg.norm(problem.D, axis=1)
     atoms = (problem.D[norms > 0] / norms[norms > 0, None]).T
     least = float((problem.X**2).sum())

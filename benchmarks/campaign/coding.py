@@ -115,9 +115,10 @@ def _fit(problem: CodingProblem, A: Array, said: str, what: str, report: Report)
     R, half = referee.residual(problem, A), referee.half_norms(problem)
     shorts = []
     for row in range(min(len(A), LOOKED_AT)):
-        part = careful.one_row(problem, row)
-        rows = slice(row, row + 1)
-        if problem.labels is not None:
+        part, rows = careful.one_row(problem, row), slice(row, row + 1)
+        if part.missing is not None:  # each signal has atoms of its own
+            part = careful.single(problem, row)
+        elif problem.labels is not None:
             rows = problem.labels == problem.labels[row]
         used = A[rows].any(axis=0)
         if not used.any() or careful.condition(_unit(part.D[used])) > CONDITION:
@@ -186,9 +187,9 @@ def _gaps(problem: CodingProblem, info: Any) -> Array:
 def _in_scope(problem: CodingProblem, row: int) -> bool:
     """Return whether this problem has to be solved whatever is said."""
     part = careful.one_row(problem, row)
-    if careful.condition(part.D) > CONDITION:
+    if careful.worst_condition(part) > CONDITION:
         return False
     lam = problem.numbers.get("lam", np.inf)
     if problem.weights is not None:
         lam *= float(part.weights.min())  # type: ignore[union-attr]
-    return bool(lam >= SMALLEST_LAM * np.abs(part.X @ part.D.T).max(initial=0.0))
+    return bool(lam >= SMALLEST_LAM * np.abs(part.known @ part.D.T).max(initial=0.0))

@@ -116,7 +116,7 @@ def make(rng: np.random.Generator) -> CodingProblem:
         problem.positive = bool(rng.random() < 0.3)
     if "joint" in kind:
         problem.labels = rng.integers(0, max(1, n // int(rng.integers(1, 12))), n)
-    elif rng.random() < 0.2:
+    if rng.random() < 0.2:
         problem.missing = data.mask(rng, n, m)
     if kind in ("lasso", "l1 ball", "error bound") and rng.random() < 0.25:
         rows = n if rng.random() < 0.5 else 1

@@ -329,8 +329,6 @@ def test_bad_input():
         encode(X, D, JointOMP(2), groups=np.full(20, np.nan))
     with pytest.raises(ValueError, match="Lasso codes each signal by itself"):
         encode(X, D, Lasso(0.1), groups=np.zeros(20))
-    with pytest.raises(ValueError, match="JointLasso cannot code signals with missing entries"):
-        encode(X, D, JointLasso(0.1), mask=X > 0.5)
     with pytest.raises(ValueError, match="weights are for"):
         encode(X, D, JointLasso(0.1), penalty_weights=np.ones(24))
     with pytest.raises(TypeError, match="JointOMP is not a convex problem"):

@@ -227,6 +227,28 @@ def test_bad_input():
         learn(X, 5, Lasso(0.1), groups=labels)
     with pytest.raises(ValueError, match="one label for each of the"):
         learn(X, 5, JointOMP(2), groups=labels[:-1])
-    for holes in ({"missing": "nan"}, {"mask": X > 1}):
-        with pytest.raises(ValueError, match="JointOMP cannot code signals with missing entries"):
-            learn(X, 5, JointOMP(2), groups=labels, **holes)
+    with pytest.raises(ValueError, match="mask must have the shape of the signals"):
+        learn(X, 5, JointOMP(2), groups=labels, mask=X[:, :3] > 1)
+
+
+@pytest.mark.filterwarnings("ignore:eps is out of reach")
+@pytest.mark.parametrize("coder", CODERS, ids=repr)
+def test_learning_with_missing_entries(coder):
+    X, labels = planted(50)
+    holes = np.random.default_rng(3).random(X.shape) < 0.2
+    settings = {"groups": labels, "max_epochs": 2, "random_state": 0}
+    result = learn(X, 20, coder, mask=holes, **settings)
+    damaged = np.where(holes, np.nan, X)
+    for threads in (1, 2):
+        again = learn(damaged, 20, coder, missing="nan", n_threads=threads, **settings)
+        np.testing.assert_array_equal(again.D, result.D)
+    codes = encode(damaged, result.D, coder, missing="nan", groups=labels)
+    first = encode(damaged, X[:20], coder, missing="nan", groups=labels)
+    if coder == CODERS[2]:  # the error is bounded
+        assert codes.nnz < 0.9 * first.nnz
+    else:
+        lost = ((X - codes @ result.D)[~holes] ** 2).sum()
+        assert lost < 0.7 * ((X - first @ X[:20])[~holes] ** 2).sum()
+    model = DictionaryLearning(20, coder=coder, missing="nan", max_epochs=2, random_state=0)
+    model.fit(damaged, groups=labels)
+    np.testing.assert_array_equal(model.components_, result.D)

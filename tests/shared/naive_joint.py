@@ -89,3 +89,62 @@ def joint_lasso_violation(X, D, A, lam):
     off = np.maximum(np.linalg.norm(C[:, ~on], axis=0) - lam, 0.0)
     missed = np.linalg.norm(C[:, on] - lam * A[:, on] / sizes[on], axis=0)
     return max(off.max(initial=0.0), missed.max(initial=0.0))
+
+
+def joint_lasso_holes(X, D, lam, mask, sweeps=20_000, tol=1e-15):
+    """One group's codes with missing entries, by block coordinate descent.
+
+    The coefficients of an atom are ``z_i/(g_i + lam/t)`` with ``t`` their norm, by bisection.
+    """
+    known = ~mask
+    A = np.zeros((len(X), len(D)))
+    g = known @ (D**2).T  # squared norms of what each signal knows of each atom
+    left = np.where(known, X, 0.0)
+    for _ in range(sweeps):
+        largest = 0.0
+        for j in np.flatnonzero((D**2).sum(1) > 0):
+            z = left @ D[j] + g[:, j] * A[:, j]
+            new = _shrunk(z, g[:, j], lam)
+            largest = max(largest, np.abs(new - A[:, j]).max())
+            left -= np.outer(new - A[:, j], D[j]) * known
+            A[:, j] = new
+        if largest <= tol:
+            break
+    return A
+
+
+def _shrunk(z, g, lam):
+    """``argmin_a Σ ½ g_i a_i² − z_i a_i + lam ‖a‖``."""
+    if np.linalg.norm(z) <= lam:
+        return np.zeros_like(z)
+    on = g > 0
+    low, high = 0.0, np.linalg.norm(z[on] / g[on])
+    for _ in range(200):
+        t = 0.5 * (low + high)
+        if np.linalg.norm(z / (g * t + lam)) > 1.0:
+            low = t
+        else:
+            high = t
+    return t * z / (g * t + lam)
+
+
+def joint_omp_holes(X, D, nonzeros, mask, eps=0.0, look_ahead=True):
+    """Simultaneous orthogonal matching pursuit with missing entries, from its definition."""
+    atoms = [np.where(row, 0.0, D) for row in mask]  # as each signal knows them
+    X = np.where(mask, 0.0, X)
+    S = []
+    while True:
+        scores, error, codes = np.zeros(len(D)), 0.0, np.zeros((len(X), len(D)))
+        for i, (x, own) in enumerate(zip(X, atoms, strict=True)):
+            taken = []
+            for j in S:  # without those that depend on earlier ones
+                if (outside(own, taken)[j] ** 2).sum() > 1e-9 * (own[j] ** 2).sum():
+                    taken.append(j)
+            A, residual = refit(x[None], own, taken)
+            codes[i, taken] = A[0]
+            error += (residual**2).sum()
+            scores += joint_gains(x[None], own, taken, look_ahead)
+        small = scores.max(initial=0.0) <= 1e-20 * (X**2).sum()
+        if len(S) == nonzeros or error <= eps * len(X) or small:
+            return codes
+        S.append(int(np.argmax(scores)))

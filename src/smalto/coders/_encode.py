@@ -125,7 +125,6 @@ def encode(
     mask : array of bool (n, m), optional
         True where an entry of X is missing, as in NumPy's masked arrays and in scikit-image;
         the value there is ignored. The code of a signal without any known entry is zero.
-        For all coders of single signals; not for `JointLasso` and `JointOMP`.
     missing : {None, "nan"}
         With "nan", NaN in X means missing; by default it is an error.
     penalty_weights : array (k,) or (n, k), optional

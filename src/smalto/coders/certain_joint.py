@@ -48,11 +48,13 @@ def certain_joint(X: Array, D: Array, lam: float) -> Array:
     return back * (U @ A)
 
 
-def joint_dual_value(X: Array, D: Array, lam: float, A: Array) -> float:
+def joint_dual_value(
+    X: Array, D: Array, lam: float, A: Array, missing: Array | None = None
+) -> float:
     """Return a lower bound of the objective from codes near the optimum.
 
     At the optimum the residuals have correlations ``lam A_j/‖A_j‖`` with the atoms in use; see
-    `corrected_residuals`.
+    `corrected_residuals`. Entries of X may be missing, where it is zero.
     """
     norms, half = np.linalg.norm(A, axis=0), 0.5 * float(np.sum(X * X))
     best, used, work = -np.inf, -1, Work(BOUND_WORK)
@@ -63,11 +65,24 @@ def joint_dual_value(X: Array, D: Array, lam: float, A: Array) -> float:
         used, m = some.size, X.shape[1]
         if not work.allows(min(used, m), max(used, m)):
             break
-        left = with_correlations(X - A @ D, D[some], lam * A[:, some] / norms[some])
+        target = lam * A[:, some] / norms[some]
+        if missing is None:
+            left = with_correlations(X - A @ D, D[some], target)
+        else:
+            left = _over_known(X - A @ D, D[some], target, missing)
         top = float(np.linalg.norm(left @ D.T, axis=0).max(initial=0.0))
         left = left / max(1.0, top / lam)
         best = max(best, float(np.sum(X * left) - 0.5 * np.sum(left * left)))
     return best
+
+
+def _over_known(left: Array, D: Array, target: Array, missing: Array) -> Array:
+    """Return `with_correlations` over the known entries of each signal, and zero elsewhere."""
+    out = np.zeros_like(left)
+    for row, known in enumerate(~missing):
+        some = with_correlations(left[[row]][:, known], D[:, known], target[[row]])
+        out[row, known] = some[0]
+    return out
 
 
 def _at(X: Array, D: Array, lam: float, A: Array, mu: float, work: Work) -> Array:
@@ -111,9 +126,14 @@ def _newton(X: Array, D: Array, lam: float, A: Array, mu: float) -> tuple[Array,
 
 def _smooth(X: Array, D: Array, lam: float, A: Array, mu: float) -> float:
     """Return the objective with its barrier."""
-    root = np.sqrt(mu * mu + lam * lam * np.einsum("ij,ij->j", A, A))
     left = X - A @ D
-    return float(0.5 * np.sum(left * left) + np.sum(root - mu * np.log((mu + root) / lam)))
+    return float(0.5 * np.sum(left * left)) + smooth_penalty(lam, A, mu)
+
+
+def smooth_penalty(lam: float, A: Array, mu: float) -> float:
+    """Return ``lam Σ_j ‖A_j‖₂`` with its barrier."""
+    root = np.sqrt(mu * mu + lam * lam * np.einsum("ij,ij->j", A, A))
+    return float(np.sum(root - mu * np.log((mu + root) / lam)))
 
 
 def _gap(X: Array, D: Array, lam: float, A: Array) -> float:

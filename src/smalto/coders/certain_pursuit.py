@@ -9,8 +9,8 @@ import scipy
 
 from smalto.checks import Array
 
-_DEPENDENT = {4: 1e-7, 8: 1e-11}  # share of an atom's squared norm outside the span of others
-_NOISE = {4: 1e-11, 8: 1e-26}  # share of ‖X‖² that an atom must gain
+DEPENDENT = {4: 1e-7, 8: 1e-11}  # share of an atom's squared norm outside the span of others
+NOISE = {4: 1e-11, 8: 1e-26}  # share of ‖X‖² that an atom must gain
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Pursuit:
         """
         norms = np.einsum("ij,ij->i", D, D)
         total = float(np.sum(X * X))
-        gain = max(self.gain, _NOISE[dtype.itemsize] * total)
+        gain = max(self.gain, NOISE[dtype.itemsize] * total)
         rest, left = D.copy(), X.copy()
         free = norms > 0
         chosen: list[int] = []
         best, error = np.zeros((len(X), len(D))), total
         while len(chosen) < self.most and error > self.eps:
             outside = np.einsum("ij,ij->i", rest, rest)
-            able = free & (outside > _DEPENDENT[dtype.itemsize] * norms)
+            able = free & (outside > DEPENDENT[dtype.itemsize] * norms)
             c = left @ D.T
             c = np.maximum(c, 0.0) if self.positive else c
             score = np.where(able, (c * c).sum(axis=0), 0.0)

@@ -32,18 +32,20 @@ class Chunk(NamedTuple):
     stuck: Array | None = None  # (1,) int64: signals that rounding kept from the optimum, counted
 
     def take(self, rows: Array) -> Chunk:
-        """Return the chunk of these signals, without groups."""
+        """Return the chunk of these signals (increasing); whole groups if there are groups."""
         own = self.own
         if own is not None:
             missing = None if own.missing is None else own.missing[rows]
             weights = None if own.weights is None else own.weights[rows]
-            own = own._replace(missing=missing, weights=weights)
+            signals = None if own.signals is None else own.signals[rows]
+            own = own._replace(missing=missing, weights=weights, signals=signals)
         return Chunk(
             Q=np.ascontiguousarray(self.Q[rows]),
             norms=self.norms[rows],
             rounds=np.zeros(len(rows), np.int32),
             numbers=None if self.numbers is None else self.numbers[rows],
             start=None if self.start is None else self.start.take(rows),
+            groups=None if self.groups is None else groups_of_rows(self.groups, rows),
             own=own,
             stuck=self.stuck,
         )
@@ -67,22 +69,31 @@ def all_if_none(groups: Array | None, n: int) -> Array:
     return np.array([0, n], np.int64) if groups is None else groups
 
 
+def groups_of_rows(groups: Array, rows: Array) -> Array:
+    """Return the pointers of the groups among some rows (increasing), which are whole groups."""
+    chosen = np.zeros(groups[-1] + 1, np.int64)
+    chosen[rows + 1] = 1
+    return np.unique(np.cumsum(chosen)[groups])
+
+
 class OwnGram(NamedTuple):
     """Missing entries and penalty weights, which give each signal a Gram matrix of its own."""
 
     features: Array  # Dᵀ (m, width), C-contiguous
     missing: Array | None  # (n, m) bool
     weights: Array | None  # (n, width), above zero: penalty weights of the coefficients
+    signals: Array | None = None  # x (n, m), zero where missing; given if there are groups
 
 
 class Problem(NamedTuple):
-    """A signal, or a group of signals coded together, in float64 and without missing entries."""
+    """A signal, or a group of signals coded together, in float64; a signal has known entries only."""
 
     X: Array  # (n, m)
     D: Array  # (k, m)
     weights: Array  # (k,): penalty weights
     numbers: Array | None  # row numbers in the X given to `encode`
     dtype: np.dtype[Any]  # of the codes in the end
+    missing: Array | None = None  # (n, m) bool: entries that signals of a group lack
 
 
 class Residuals(NamedTuple):

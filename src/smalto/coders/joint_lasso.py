@@ -13,7 +13,9 @@ from smalto.coders.base import Coder, Sizes, Solver, too_small
 from smalto.coders.certain_joint import certain_joint, joint_dual_value
 from smalto.coders.chunks import Chunk, Problem, Residuals, all_if_none
 from smalto.coders.codes import Codes
+from smalto.coders.groups_with_holes import coded_groups
 from smalto.coders.joint_omp import JointOMP
+from smalto.coders.joint_with_holes import joint_with_holes
 from smalto.coders.kernel_output import GrowingCodes
 from smalto.coders.masked_gram import float32_copy
 from smalto.coders.parameters import scaled_number
@@ -22,6 +24,7 @@ from smalto.kernels.coding.joint_lasso import Penalty, joint_lasso_groups, make_
 from smalto.kernels.coding.joint_tables import SignalGroups, sum_of_norms
 
 _GAP = {4: 1e-6, 8: 1e-10}  # relative, by the size of a number
+_STUCK = 1e3  # times that: reported as too large
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,9 @@ class JointLasso(Coder):
 
     Solved by Newton's method on a working set of atoms until the duality gap is below 1e-10 times
     the objective (1e-6 in float32). The cost of a signal is its fit plus an equal share of its
-    group's penalty, so that the costs of a group add up to its objective.
+    group's penalty, so that the costs of a group add up to its objective. Each signal may have missing
+    entries of its own. Groups with any take longer: memory and time grow with the number of signals
+    times the square, and the cube, of the number of atoms in use.
 
     Parameters
     ----------
@@ -63,7 +68,8 @@ class JointLasso(Coder):
     lam: float
     by_size: bool = False
 
-    takes: ClassVar[frozenset[str]] = frozenset({"groups"})
+    takes: ClassVar[frozenset[str]] = frozenset({"mask", "groups"})
+    own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_finite_number("lam", self.lam)
@@ -94,22 +100,42 @@ class JointLasso(Coder):
         lam, by_size = float(self.lam), bool(self.by_size)
 
         def solve(chunk: Chunk) -> Codes:
+            if chunk.own is not None:
+                return self._solve_with_holes(chunk)
             return _solve_groups(flat, fast, chunk, lam, by_size)
 
         return solve
 
+    def _solve_with_holes(self, chunk: Chunk) -> Codes:
+        """Code groups with missing entries."""
+        enough, tally = _GAP[chunk.Q.dtype.itemsize], chunk.tally()
+
+        def code(X: Array, D: Array, missing: Array) -> tuple[Array, int]:
+            codes, rounds, gap = joint_with_holes(X, D, missing, self._lam_of(X), enough)
+            if not gap <= _STUCK * enough:
+                tally.stuck[0] += len(X)
+            return codes, rounds
+
+        return coded_groups(chunk, code)
+
     def certain(self, problem: Problem) -> Array:
         """Return float64 codes, found slowly however similar the atoms are."""
-        X, D = problem.X, problem.D
+        X, D, missing = problem.X, problem.D, problem.missing
+        if self.lam == 0 and missing is not None:
+            rows = zip(X, ~missing, strict=True)
+            return np.array([np.linalg.lstsq(D[:, known].T, x[known])[0] for x, known in rows])
         if self.lam == 0:
             return np.asarray(np.linalg.lstsq(D.T, X.T)[0].T)
+        if missing is not None:
+            return joint_with_holes(X, D, missing, self._lam_of(X), _GAP[8], careful=True)[0]
         return certain_joint(X, D, self._lam_of(X))
 
     def lower_bound(self, problem: Problem, codes: Array) -> float:
         """Return the value of dual points that are corrected for the rounding of codes."""
         if self.lam == 0:
             return -np.inf
-        return joint_dual_value(problem.X, problem.D, self._lam_of(problem.X), codes)
+        X, lam = problem.X, self._lam_of(problem.X)
+        return joint_dual_value(X, problem.D, lam, codes, problem.missing)
 
     def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
         """Return for which signals ``lam`` is too small for rounding, as kernels take it."""

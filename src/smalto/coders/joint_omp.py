@@ -12,8 +12,10 @@ from smalto.coders.base import Coder, Solver
 from smalto.coders.certain_pursuit import Pursuit
 from smalto.coders.chunks import Chunk, Problem, all_if_none, check_squares
 from smalto.coders.codes import Codes
+from smalto.coders.groups_with_holes import coded_groups
 from smalto.coders.kernel_output import GrowingCodes
 from smalto.coders.parameters import limit_nonzeros, scaled_number
+from smalto.coders.pursuit_with_holes import pursue_with_holes
 from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
 from smalto.kernels.coding.joint_omp import (
     Dictionary,
@@ -33,6 +35,9 @@ class JointOMP(Coder):
     ``min_A ½‖X − AD‖²`` with a bound on the number of atoms in use: atoms are added one at a time,
     and all coefficients are refitted. A heuristic for an NP-hard problem, exact for orthogonal
     atoms. The cost of a code is its fit. For groups of one signal the problem is that of `OMP`.
+
+    Each signal may have missing entries of its own. It does not take an atom that, on its known
+    entries, depends on those it has.
 
     Parameters
     ----------
@@ -68,7 +73,8 @@ class JointOMP(Coder):
     eps: float | None = None
     look_ahead: bool = True
 
-    takes: ClassVar[frozenset[str]] = frozenset({"groups"})
+    takes: ClassVar[frozenset[str]] = frozenset({"mask", "groups"})
+    own_gram: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.max_nonzeros is None and self.eps is None:
@@ -108,16 +114,35 @@ class JointOMP(Coder):
         dictionary = Dictionary(G.reshape(-1), norms, least, tolerance)
 
         def solve(chunk: Chunk) -> Codes:
+            if chunk.own is not None:
+                return self._solve_with_holes(chunk)
             return _solve_groups(dictionary, targets, chunk)
 
         return solve
 
+    def _solve_with_holes(self, chunk: Chunk) -> Codes:
+        """Code groups with missing entries."""
+
+        def code(X: Array, D: Array, missing: Array) -> tuple[Array, int]:
+            codes = self._pursue(X, D, missing, chunk.Q.dtype)
+            return codes, int(codes.any(axis=0).sum())  # an atom a round
+
+        check_squares(chunk)
+        return coded_groups(chunk, code)
+
     def certain(self, problem: Problem) -> Array:
         """Return float64 codes, found slowly however similar the atoms are."""
-        X, D = problem.X, problem.D
-        most = int(min(D.shape)) if self.max_nonzeros is None else int(self.max_nonzeros)
+        return self._pursue(problem.X, problem.D, problem.missing, problem.dtype)
+
+    def _pursue(self, X: Array, D: Array, missing: Array | None, dtype: np.dtype[Any]) -> Array:
+        """Return the codes of one group in float64; they are exact in ``dtype``."""
+        most = len(D) if missing is not None else int(min(D.shape))
+        most = most if self.max_nonzeros is None else int(self.max_nonzeros)
         eps = 0.0 if self.eps is None else float(self.eps) * len(X)
-        return Pursuit(most, eps, look_ahead=bool(self.look_ahead)).codes(X, D, problem.dtype)
+        pursuit = Pursuit(most, eps, look_ahead=bool(self.look_ahead))
+        if missing is None:
+            return pursuit.codes(X, D, dtype)
+        return pursue_with_holes(pursuit, X, D, missing, dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""

@@ -204,13 +204,15 @@ class Mender:
         weights = self.signals.penalty_weights
         numbers = rows if groups is None else np.searchsorted(groups, rows, side="right")
         for part in np.split(rows, np.flatnonzero(np.diff(numbers)) + 1):
-            known = slice(None) if missing is None else ~missing[part[0]]
             own = np.ones(len(self.D))
             if weights is not None:
                 own = weights[part[0] if len(weights) > 1 else 0]
             chosen = None if self.numbers is None else self.numbers[part]
-            X, D = self.X[part][:, known], np.ascontiguousarray(self.D[:, known])
-            yield part, Problem(X, D, own, chosen, self.dtype)
+            X, D, holes = self.X[part], self.D, None if missing is None else missing[part]
+            if holes is not None and (len(part) == 1 or not holes.any()):
+                known, holes = ~holes[0], None
+                X, D = X[:, known], np.ascontiguousarray(D[:, known])
+            yield part, Problem(X, D, own, chosen, self.dtype, holes)
 
     def shortfalls(self, codes: Codes) -> Array:
         """Return how far codes are above their optimum, relative to ½‖x‖²; infinite if not finite.
@@ -263,9 +265,7 @@ class Mender:
             part = codes[some].toarray()
             key = (int(some[0]), part.tobytes())  # the same codes are asked about several times
             if key not in self._known_off:
-                atoms = problem.D[np.abs(part).sum(axis=0) > 0]
-                left = problem.X - part @ problem.D
-                self._known_off[key] = 0.5 * _square_in_span(left, atoms)
+                self._known_off[key] = _off_least_squares(problem, part)
             out[some] = self._known_off[key]
         return out[rows]
 
@@ -312,14 +312,13 @@ class Mender:
         holes = np.zeros(len(rows), np.bool_) if missing is None else missing[rows].any(axis=1)
         whole = rows[~holes]
         if whole.size:
-            found = least_errors(self.X[whole], self.D, positive, eps[whole], self.dtype)
-            errors[~holes] = _together(found, self._among(whole))
+            errors[~holes] = least_errors(self.X[whole], self.D, positive, eps[whole], self.dtype)
         for place in np.flatnonzero(holes):
             row = rows[place]
             known = ~missing[row]  # type: ignore[index]
             X, D = self.X[[row]][:, known], self.D[:, known]
             errors[place] = least_errors(X, D, positive, eps[[row]], self.dtype)[0]
-        return errors
+        return _together(errors, self._among(rows))
 
     def _among(self, rows: Array) -> Array | None:
         """Return the groups of some rows, which are whole groups."""
@@ -349,6 +348,19 @@ def _square_in_span(rows: Array, atoms: Array) -> float:
             return float(np.sum(y**2))
     left = rows @ np.linalg.qr(atoms.T)[0]
     return float(np.sum(left**2))
+
+
+def _off_least_squares(problem: Problem, codes: Array) -> float:
+    """Return by how much the fit of codes is above that of least squares on their atoms."""
+    left = problem.X - codes @ problem.D
+    if problem.missing is None:
+        atoms = problem.D[np.abs(codes).sum(axis=0) > 0]
+        return 0.5 * _square_in_span(left, atoms)
+    off = 0.0
+    for row, known in enumerate(~problem.missing):  # each has taken what does not depend on others
+        atoms = problem.D[codes[row] != 0.0][:, known]
+        off += 0.5 * _square_in_span(left[None, row, known], atoms)
+    return off
 
 
 def _together(values: Array, groups: Array | None) -> Array:

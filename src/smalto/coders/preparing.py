@@ -160,7 +160,10 @@ def products(x: Rows, atoms: Array, out: Array | None = None) -> Array:
 
 
 def solve_part(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
-    """Code a chunk; signals with missing entries separately, since the others are cheaper."""
+    """Code a chunk; signals with missing entries separately, since the others are cheaper.
+
+    A group in which any entry is missing goes with them, as a whole.
+    """
     weights = None
     if part.penalty_weights is not None:
         weights = np.ones(chunk.Q.shape)
@@ -169,7 +172,10 @@ def solve_part(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
     solve = prepared.solve if chunk.own is None else prepared.solve_own
     if part.missing is None:
         return solve(chunk)
-    holes = part.missing.any(axis=1)
+    holes, signals = np.asarray(part.missing.any(axis=1)), None
+    if part.groups is not None and len(part):
+        holes = np.repeat(np.logical_or.reduceat(holes, part.groups[:-1]), np.diff(part.groups))
+        signals = part.X
     parts, order = [], []
     for has_holes in (False, True):
         rows = np.flatnonzero(holes == has_holes)
@@ -178,7 +184,10 @@ def solve_part(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
         some = chunk.take(rows)
         if has_holes:
             own = OwnGram(
-                prepared.features, part.missing[rows], None if weights is None else weights[rows]
+                prepared.features,
+                part.missing[rows],
+                None if weights is None else weights[rows],
+                None if signals is None else signals[rows],
             )
             parts.append(prepared.solve_own(some._replace(own=own)))
         else:

@@ -11,6 +11,7 @@ import scipy
 
 from smalto.checks import Array, Rows, as_rows, check_finite, check_scale, float_dtype
 from smalto.coders.base import Coder
+from smalto.coders.chunks import groups_of_rows
 from smalto.coders.parameters import way_out
 
 Missing = Literal["nan"] | None
@@ -44,9 +45,7 @@ class Signals:
         """Return the signals of these rows (increasing); whole groups if there are groups."""
         groups, weights = self.groups, self.penalty_weights
         if groups is not None:
-            chosen = np.zeros(len(self) + 1, np.int64)
-            chosen[rows + 1] = 1
-            groups = np.unique(np.cumsum(chosen)[groups])
+            groups = groups_of_rows(groups, rows)
         if weights is not None and len(weights) > 1:
             weights = weights[rows]
         missing = None if self.missing is None else self.missing[rows]
