@@ -1,0 +1,1 @@
+"""Does `select` find the number of atoms, and how fast is `consensus`?"""
