@@ -1,7 +1,9 @@
 """Choosing a model: how many atoms, which penalty, how stable, how good."""
 
+from smalto.choosing._consensus import consensus
 from smalto.choosing._select import select
+from smalto.choosing.agreement import Agreement, Consensus
 from smalto.choosing.held_out import Blocks, Entries, HeldOut
 from smalto.choosing.selection import Selection
 
-__all__ = ["Blocks", "Entries", "HeldOut", "Selection", "select"]
+__all__ = ["Agreement", "Blocks", "Consensus", "Entries", "HeldOut", "Selection", "consensus", "select"]
