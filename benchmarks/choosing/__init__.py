@@ -1,1 +1,1 @@
-"""Does `select` find the number of atoms, and how fast is `consensus`?"""
+"""How often `select` finds the number of atoms, and how fast `consensus` is."""

@@ -217,9 +217,7 @@ def _all_fits(
             job = jobs[number]
             done = {point: fits[job, point] for point in points if (job, point) in fits}
             each = max(1, threads // len(jobs))
-            problem.walk(
-                X, job, each, done, lambda point, fit: keep(job, point, fit), interrupted
-            )
+            problem.walk(X, job, each, done, lambda point, fit: keep(job, point, fit), interrupted)
 
         if client is not None:
             _on_workers(problem, X, jobs, fits, keep, client)
@@ -257,9 +255,7 @@ def _on_workers(
             keep(left[number][0], point, fit)
 
 
-def _walk(
-    X: Rows, problem: Problem, job: Job, done: dict[Point, Fit]
-) -> list[tuple[Point, Fit]]:
+def _walk(X: Rows, problem: Problem, job: Job, done: dict[Point, Fit]) -> list[tuple[Point, Fit]]:
     """Walk a path on a worker; return the fits made."""
     made: list[tuple[Point, Fit]] = []
     problem.walk(X, job, 1, done, lambda *fit: made.append(fit), lambda: False)

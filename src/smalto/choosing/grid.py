@@ -109,7 +109,7 @@ def as_template(estimator: Any, default: type[Factorization]) -> Factorization:
     if estimator is None:
         estimator = default
     if isinstance(estimator, type) and issubclass(estimator, Factorization):
-        return estimator(1)  # type: ignore[call-arg]
+        return estimator(1)
     if not isinstance(estimator, Factorization):
         message = (
             "estimator must be DictionaryLearning, NMF or SparsePCA, or one of these with "

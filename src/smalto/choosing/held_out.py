@@ -168,9 +168,8 @@ class Entries(HeldOut):
         """Return the entries of the round with this number."""
         rng = np.random.default_rng([seed, 2, number])
         count = max(1, round(self.share * n * m))
-        mask = np.zeros(n * m, np.bool_)
-        mask[rng.choice(n * m, count, replace=False)] = True
-        mask = mask.reshape(n, m)
+        mask = np.zeros((n, m), np.bool_)
+        mask.reshape(-1)[rng.choice(n * m, count, replace=False)] = True
         tested = np.flatnonzero(mask.any(axis=1))
         return Round(np.arange(n), mask, tested, ())
 

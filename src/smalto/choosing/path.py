@@ -11,7 +11,7 @@ import numpy as np
 from smalto.checks import Array, Rows
 from smalto.choosing.grid import Grid, Point, Visit
 from smalto.choosing.held_out import HeldOut, Round
-from smalto.choosing.prediction import Predicted, predict_held_out
+from smalto.choosing.prediction import Predicted, known_means, predict_held_out
 from smalto.estimators.base import Factorization
 from smalto.learning.callbacks.base import Callback, Share
 from smalto.learning.memory.atom_order import by_energy
@@ -83,12 +83,13 @@ class Problem:
         n, m = X.shape
         held = self.held_out.round(job.round, n, m, self.seed)
         learned = X if held.mask is not None else X[held.learned]
+        center = known_means(X, held)
         atoms: dict[Point, Array] = {}
         for visit in self.grid.path():
             fit = done.get(visit.point)
             if fit is None:
                 start = None if visit.parent is None else atoms[visit.parent]
-                fit = self._fit(X, learned, held, visit, start, job, n_threads, interrupted)
+                fit = self._fit(X, learned, held, center, visit, start, job, n_threads, interrupted)
                 if fit is None:
                     return
                 keep(visit.point, fit)
@@ -99,6 +100,7 @@ class Problem:
         X: Rows,
         learned: Rows,
         held: Round,
+        center: Array,
         visit: Visit,
         start: Array | None,
         job: Job,
@@ -122,7 +124,7 @@ class Problem:
         model.fit(learned, **({} if held.mask is None else {"mask": held.mask}))
         if interrupted():
             return None
-        predicted = predict_held_out(model, X, held, n_threads)
+        predicted = predict_held_out(model, X, held, center, n_threads)
         return Fit(predicted, final_cost(model), model.state_.seconds, ordered_atoms(model))
 
 

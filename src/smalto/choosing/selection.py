@@ -21,7 +21,7 @@ class Selection:
     rows : list of dict
         One for each setting that all rounds have tried: ``n_atoms``, ``lam`` or ``coder``,
         ``error`` (mean squared error of the predicted entries), ``standard_error`` of that mean
-        over the rounds, ``r2`` (share of the squares of these entries that is predicted),
+        over the rounds, ``r2`` of these predictions (0: as good as the mean of each feature),
         ``mean_nonzeros`` of the codes, ``cost`` (of the samples that were learned from) and
         ``seconds`` of learning, of all rounds and starts.
     lowest : int or None

@@ -13,7 +13,7 @@ from smalto.checks import Rows
 from smalto.choosing.grid import Point
 from smalto.choosing.path import Fit, Job, Problem
 from smalto.choosing.prediction import Predicted
-from smalto.learning.files.as_json import to_json
+from smalto.learning.files.as_json import from_json, to_json
 from smalto.learning.files.container import clear_leftovers, read_file, write_file
 from smalto.sources import is_dask
 
@@ -91,15 +91,11 @@ class Store:
             return None
         _, settings, arrays = read_file(path, (_KIND,))
         try:
-            squares, total, count, nonzeros = settings["predicted"]["tuple"]
-            predicted = Predicted(float(squares), float(total), int(count), float(nonzeros))
-            D = arrays["D"]
-            if D.ndim != 2 or len(D) != point.n_atoms:
-                message = f"D has shape {D.shape}"
-                raise ValueError(message)
-            cost = settings["cost"]
-            cost = float(cost["float"]) if isinstance(cost, dict) else float(cost)
-            return Fit(predicted, cost, float(settings["seconds"]), D)
+            squares, total, entries, nonzeros = from_json(settings["predicted"], {})
+            predicted = Predicted(float(squares), float(total), int(entries), float(nonzeros))
+            cost = from_json(settings["cost"], {})
+            atoms = arrays["D"].reshape(point.n_atoms, -1)
+            return Fit(predicted, float(cost), float(settings["seconds"]), atoms)
         except (KeyError, TypeError, ValueError) as error:
             message = f"{path} does not hold a fit: {error}. Remove it, and it is made again"
             raise ValueError(message) from error

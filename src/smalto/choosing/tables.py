@@ -10,7 +10,7 @@ def as_frame(rows: Sequence[dict[str, Any]]) -> Any:
     """Return rows with the same keys as a data frame of pandas; without it, as a dict of columns."""
     columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else {})}
     try:
-        import pandas as pd
+        import pandas as pd  # type: ignore[import-untyped]
     except ImportError:
         return columns
     return pd.DataFrame(columns)
