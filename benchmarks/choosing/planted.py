@@ -30,10 +30,11 @@ GRIDS = {
 }
 
 
-def planted(kind, k, ratio, seed, n=None, m=200):
+def planted(kind, k, ratio, seed, n=None, m=None):
     """Return a table of samples composed of k atoms, with noise."""
     rng = np.random.default_rng([seed, k, ratio, KINDS.index(kind)])
     n = 400 + 20 * k if n is None else n
+    m = max(120, 5 * k) if m is None else m
     active = 2 if k < 10 else 3
     if kind == "nonnegative":
         S = rng.gamma(0.3, size=(n, k)) @ rng.gamma(0.3, size=(k, m))
