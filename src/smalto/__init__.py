@@ -9,6 +9,7 @@ from smalto.coders import duality_gap, encode, lasso_path
 from smalto.learning import Model, Result, State, learn
 
 if TYPE_CHECKING:
+    from smalto.choosing import consensus, quality, select
     from smalto.estimators import NMF, DictionaryLearning, SparseCCA, SparsePCA
     from smalto.warming_up import warmup
 
@@ -21,15 +22,20 @@ __all__ = [
     "SparseCCA",
     "SparsePCA",
     "State",
+    "consensus",
     "duality_gap",
     "encode",
     "lasso_path",
     "learn",
+    "quality",
+    "select",
     "warmup",
 ]
 
 _ESTIMATORS = {"NMF", "DictionaryLearning", "SparseCCA", "SparsePCA"}
+_CHOOSING = {"consensus", "quality", "select"}
 _MODULES = {
+    "choosing",
     "datasets",
     "distributed",
     "estimators",
@@ -48,6 +54,10 @@ def __getattr__(name: str) -> Any:
         from smalto import estimators
 
         return getattr(estimators, name)
+    if name in _CHOOSING:
+        from smalto import choosing
+
+        return getattr(choosing, name)
     if name == "warmup":
         from smalto import warming_up
 

@@ -8,13 +8,14 @@ Hence the result depends neither on the number of workers nor on workers lost du
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import dask
 import numpy as np
-from distributed import Client, LocalCluster, default_client
+from distributed import Client, LocalCluster, as_completed, default_client
 
 from smalto.checks import Array, check_integer, float_dtype
 from smalto.coders._encode import encode as encode_rows
@@ -148,6 +149,27 @@ def encode(X: Any, D: Array, coder: Coder, *, sparse_output: bool = False) -> An
 def _encode_block(X: Array, D: Array, coder: Coder, sparse_output: bool) -> Any:
     codes = encode_rows(X, D, coder, n_threads=1)
     return codes if sparse_output else codes.toarray()
+
+
+def each_on_workers(
+    task: Callable[..., Any], data: Any, arguments: Sequence[tuple[Any, ...]], client: Client | str
+) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the result of each ``task(data, *arguments[number])``, as they end.
+
+    The data is sent to every worker that needs it, once.
+    """
+    with _connected(client) as connection:
+        sent = connection.scatter(data, broadcast=True, hash=False)
+        futures = [
+            connection.submit(task, sent, *own, pure=False, key=f"smalto-{uuid4()}")
+            for own in arguments
+        ]
+        numbers = {future.key: number for number, future in enumerate(futures)}
+        try:
+            for future, result in as_completed(futures, with_results=True):
+                yield numbers[future.key], result
+        finally:
+            connection.cancel(futures)
 
 
 def _current_client() -> Client | None:

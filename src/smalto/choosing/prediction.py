@@ -1,0 +1,134 @@
+"""How well a fitted model predicts the held-out entries of a round."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+
+from smalto.checks import Array, Rows, float_dtype
+from smalto.choosing.held_out import Round, row_slices
+from smalto.coders import Coder, Lasso, encode
+from smalto.coders.signals import Missing
+from smalto.estimators.base import Factorization
+from smalto.sources import is_dask
+
+ROWS_AT_ONCE = 4096
+
+
+class Predicted(NamedTuple):
+    """Sums over the held-out entries of a round."""
+
+    squares: float  # of the differences from the predictions
+    total: float  # of the differences from the means of their features
+    entries: int  # how many there are
+    nonzeros: float  # mean number of nonzeros of the codes
+
+    @property
+    def error(self) -> float:
+        """The mean squared error."""
+        return self.squares / max(self.entries, 1)
+
+
+def predict_held_out(
+    model: Factorization, X: Rows, held: Round, center: Array, n_threads: int
+) -> Predicted:
+    """Return how well a model predicts the entries that a round has held out of X.
+
+    ``center`` has the means of the features over the entries that were learned from.
+    """
+    sums, coded = np.zeros(4), 0
+    for rows in row_slices(len(held.tested), ROWS_AT_ONCE):
+        numbers = held.tested[rows]
+        part = in_memory(X[numbers])
+        signals = model._signals(part)
+        if held.mask is not None:
+            sums += _masked(model, signals, held.mask[numbers], n_threads)
+            sums[1] += _squares(_dense(part) - center, held.mask[numbers])
+            coded += len(numbers)
+        for columns in held.columns:
+            sums += _by_columns(model, signals, columns, n_threads)
+            sums[1] += _squares(_dense(part[:, columns]) - center[columns])
+            coded += len(numbers)
+    return Predicted(float(sums[0]), float(sums[1]), int(sums[2]), float(sums[3]) / max(coded, 1))
+
+
+def known_means(X: Rows, held: Round) -> Array:
+    """Return the mean of each feature over the known entries of the samples that are learned from."""
+    m = X.shape[1]
+    sums, counts = np.zeros(m), np.zeros(m)
+    for rows in row_slices(len(held.learned), ROWS_AT_ONCE):
+        numbers = held.learned[rows]
+        part = _dense(in_memory(X[numbers])).astype(np.float64, copy=False)
+        known = ~np.isnan(part)
+        if held.mask is not None:
+            known &= ~held.mask[numbers]
+        sums += np.where(known, part, 0.0).sum(axis=0)
+        counts += known.sum(axis=0)
+    return np.asarray(sums / np.maximum(counts, 1.0))
+
+
+def in_memory(rows: Rows) -> Rows:
+    """Return rows of a Dask array as an array; others as they are."""
+    return rows.compute() if is_dask(rows) else rows
+
+
+def _squares(values: Array, where: Array | None = None) -> float:
+    """Return the sum of squares of the known values."""
+    known = ~np.isnan(values) if where is None else where & ~np.isnan(values)
+    return float(np.vdot(values[known], values[known]))
+
+
+def steady_coder(model: Factorization) -> Coder:
+    """Return the coder that predictions are made with.
+
+    Without a penalty, as in plain NMF, atoms that the known entries hardly show could get
+    coefficients of any size. They then get the squared penalty ``r/2 ‖α‖²`` that suits noise and
+    codes: r is the variance of the residuals over the mean square of the coefficients.
+    """
+    coder, history = model.coder_, model.history_
+    if not isinstance(coder, Lasso) or coder.lam != 0.0 or not history:
+        return coder
+    state, last = model.state_, history[-1]
+    weight = sum(part.scale * part.weight for part in state.stats)
+    energy = sum(part.scale * float(part.A.trace()) for part in state.stats)
+    k, m = state.D.shape
+    if not weight > 0 or not energy > 0:
+        return coder
+    squares = 2.0 * (last.batch_cost if last.surrogate is None else last.surrogate)
+    noise = squares / max(m - last.mean_nonzeros, 1.0)
+    return replace(coder, ridge=max(coder.ridge, noise * weight * k / energy))
+
+
+def _by_columns(model: Factorization, X: Rows, hidden: Array, n_threads: int) -> Array:
+    """Return the sums for features that are predicted from all others."""
+    known = np.setdiff1d(np.arange(X.shape[1]), hidden)
+    D = model.components_.astype(float_dtype(X.dtype), copy=False)
+    shown = X[:, known] if scipy.sparse.issparse(X) else np.ascontiguousarray(X[:, known])
+    missing: Missing = model.missing
+    over = np.ascontiguousarray(D[:, known])
+    codes = encode(shown, over, steady_coder(model), missing=missing, n_threads=n_threads)
+    return _sums(_dense(X[:, hidden]), codes, D[:, hidden], None)
+
+
+def _masked(model: Factorization, X: Rows, mask: Array, n_threads: int) -> Array:
+    """Return the sums for entries that are predicted from the others of their sample."""
+    D = model.components_.astype(float_dtype(X.dtype), copy=False)
+    coder = steady_coder(model)
+    codes = encode(X, D, coder, mask=mask, missing=model.missing, n_threads=n_threads)
+    return _sums(_dense(X), codes, D, mask)
+
+
+def _sums(X: Array, codes: Any, D: Array, where: Array | None) -> Array:
+    """Return Σ (x − p)², 0, the number of entries and that of nonzeros; NaN is left out."""
+    known = ~np.isnan(X) if where is None else where & ~np.isnan(X)
+    left = (X.astype(np.float64, copy=False) - codes @ D)[known]
+    return np.array([np.vdot(left, left), 0.0, known.sum(), codes.nnz])
+
+
+def _dense(X: Rows) -> Array:
+    if scipy.sparse.issparse(X):
+        return np.asarray(X.toarray())
+    return np.asarray(X.filled(np.nan) if isinstance(X, np.ma.MaskedArray) else X)

@@ -1,0 +1,84 @@
+"""The result of `select`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from smalto.choosing.tables import as_frame, as_text
+from smalto.estimators.base import Factorization
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, repr=False)
+class Selection:
+    """The result of `select`.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One for each setting that all rounds have tried: ``n_atoms``, ``lam`` or ``coder``,
+        ``error`` (mean squared error of the predicted entries), ``standard_error`` of that mean
+        over the rounds, ``r2`` of these predictions (0: as good as the mean of each feature),
+        ``mean_nonzeros`` of the codes, ``cost`` (of the samples that were learned from) and
+        ``seconds`` of learning, of all rounds and starts.
+    lowest : int or None
+        Number of the row with the lowest error.
+    chosen : int or None
+        Number of the row that is chosen: the simplest one near the lowest.
+    best_params : dict
+        The settings chosen, as parameters of the estimator.
+    stopped : str
+        "done", or "interrupt" (Ctrl-C).
+
+    See Also
+    --------
+    smalto.select : Where it comes from.
+    """
+
+    rows: list[dict[str, Any]]
+    lowest: int | None
+    chosen: int | None
+    best_params: dict[str, Any]
+    stopped: str
+    _model: Factorization | None = field(default=None)
+
+    @property
+    def table(self) -> Any:
+        """The rows as a data frame of pandas, if it is installed; otherwise a dict of columns."""
+        return as_frame(self.rows)
+
+    @property
+    def best_model(self) -> Any:
+        """The estimator with the settings chosen, fitted to all of the data."""
+        if self._model is None:
+            message = (
+                "select was interrupted before the best model was fitted: call it again (with "
+                "store= it goes on where it was), or fit an estimator with best_params yourself"
+                if self.stopped == "interrupt"
+                else "no model was fitted, because of refit=False: fit one with best_params"
+            )
+            raise AttributeError(message)
+        return self._model
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Plot the error against the number of atoms, or against λ if only that varies.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from smalto.choosing.pictures import error_curves
+
+        return error_curves(self, ax)
+
+    def __repr__(self) -> str:
+        lines = [f"Selection(stopped={self.stopped!r}, best_params={self.best_params!r})"]
+        return "\n".join([*lines, as_text(self.rows, self.chosen)])
