@@ -10,7 +10,7 @@ import numpy as np
 
 from smalto.checks import Array, check_finite, check_kind, check_role
 from smalto.coders._encode import encode
-from smalto.coders.base import Coder
+from smalto.coders.base import Coder, check_coder
 from smalto.constraints import Constraint
 from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.files.as_json import field_from_json, to_json
@@ -123,6 +123,7 @@ class Model(Reported):
                 field_from_json("Model", "coder", coder, arrays),
                 field_from_json("Model", "constraint", constraint, arrays),
             )
+            check_coder(parts[0])
             check_problem(*parts, arrays["D"])
             records = arrays.get("history")
             history = [] if records is None else history_from_array(records)
