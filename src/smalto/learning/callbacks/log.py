@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 import os
 import time
@@ -123,24 +120,22 @@ class Log(Callback):
 
 def _as_json(record: Record | None) -> str:
     """Return a record as a line; None is what comes before all records."""
-    return "" if record is None else json.dumps(_known(record)) + "\n"
+    if record is None:
+        return ""
+    found = [f'"{name}": {_text(value) or "null"}' for name, value in vars(record).items()]
+    return f"{{{', '.join(found)}}}\n"
 
 
 def _as_csv(record: Record | None) -> str:
-    line = io.StringIO()
-    names = [field.name for field in fields(Record)]
-    csv.writer(line, lineterminator="\n").writerow(
-        names if record is None else _known(record).values()
-    )
-    return line.getvalue()
+    """Return a record as a line; None stands for the names, which come before all records."""
+    if record is None:
+        return ",".join([field.name for field in fields(Record)]) + "\n"
+    return ",".join([_text(value) for value in vars(record).values()]) + "\n"
 
 
-def _known(record: Record) -> dict[str, Any]:
-    """Return the fields of a record, None in place of NaN and infinity, which JSON has not."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in vars(record).items()
-    }
+def _text(value: float | None) -> str:
+    """Return a number with all of its digits; nothing for None, NaN and infinity."""
+    return "" if value is None or not math.isfinite(value) else str(value)
 
 
 _LINES: dict[str, Callable[[Record | None], str]] = {".jsonl": _as_json, ".csv": _as_csv}
