@@ -13,6 +13,7 @@ from smalto import NMF, learn
 from smalto.coders import Lasso
 from smalto.learners import Online
 from smalto.learning import Log, Progress
+from smalto.learning.callbacks import log as log_callback
 from smalto.learning.callbacks import progress
 from smalto.learning.memory.record import Record
 from smalto.learning.stopping import Limits
@@ -84,7 +85,9 @@ def read(path):
 
 
 @pytest.mark.parametrize("kind", [".jsonl", ".csv"])
-def test_a_log_has_the_history(tmp_path, kind):
+@pytest.mark.parametrize("together", [0.0, 1e9])
+def test_a_log_has_the_history(tmp_path, kind, together, monkeypatch):
+    monkeypatch.setattr(log_callback, "_TOGETHER", together)
     path = tmp_path / f"run{kind}"
     X, _ = planted(n=500)
     seen = []
@@ -96,7 +99,10 @@ def test_a_log_has_the_history(tmp_path, kind):
     result = learn(
         X, 10, Lasso(0.1), validation=X[:50], max_epochs=2, callbacks=[log, look], **OPTIONS
     )
-    assert seen == list(range(2, len(seen) + 2))  # each step is there when it is done
+    if together == 0.0:
+        assert seen == list(range(2, len(seen) + 2))  # each step is there when it is done
+    else:
+        assert seen == [1] * 20  # they wait
     rows = read(path)
     assert len(rows) == len(result.history)
     for row, entry in zip(rows, result.history, strict=True):
@@ -105,6 +111,20 @@ def test_a_log_has_the_history(tmp_path, kind):
             assert value == there or (value is None and (there is None or np.isnan(there)))
     assert rows[-1]["test_cost"] is not None
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_waits_is_written_when_a_run_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(log_callback, "_TOGETHER", 1e9)
+    X, _ = planted(n=500)
+    path = tmp_path / "run.jsonl"
+
+    def fail(state, record):
+        if record.step == 6:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        learn(X, 10, Lasso(0.1), max_epochs=2, callbacks=[Log(path), fail], **OPTIONS)
+    assert [row["step"] for row in read(path)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_resumed_run_has_a_whole_log(tmp_path):

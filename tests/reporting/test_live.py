@@ -139,6 +139,24 @@ def test_a_reader_never_sees_half_a_file(data, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_full_disk_does_not_end_the_run(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "_SHARE", 1e9)
+    count = []
+
+    def write(path, text):
+        count.append(text)
+        if len(count) > 3:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(live, "write_text", write)
+    with pytest.warns(RuntimeWarning, match=r"run.html could not be written: .*No space left"):
+        result = learn(data, 10, Lasso(0.1), callbacks=[Report("run.html", 0)], **OPTIONS)
+    assert result.stopped == "epochs"
+    count.extend("xxx")
+    with pytest.raises(OSError, match="No space left"):
+        learn(data, 10, Lasso(0.1), callbacks=[Report("run.html", 0)], **OPTIONS)
+
+
 def test_samples_are_coded_while_the_run_goes_on(data, written):
     learn(data, 10, Lasso(0.1), callbacks=[Report("run.html", X=data)], **OPTIONS)
     assert all("Worst coded" in page for page in written.pages)

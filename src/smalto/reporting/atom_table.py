@@ -29,8 +29,9 @@ def atom_table(facts: AtomFacts, view: AtomView, uses: Array | None, look: Look)
         for name, falling in columns
     ]
     top = None if facts.energy is None else float(facts.energy.max()) or 1.0
+    unused = facts.unused
     rows = [
-        element("tr", *_cells(j, facts, view, uses, top), id=f"atom-{j}")
+        element("tr", *_cells(j, facts, view, uses, top, unused[j]), id=f"atom-{j}")
         for j in facts.order.tolist()
     ]
     return element(
@@ -46,7 +47,7 @@ def _picture_name(look: Look) -> str:
 
 
 def _cells(
-    j: int, facts: AtomFacts, view: AtomView, uses: Array | None, top: float | None
+    j: int, facts: AtomFacts, view: AtomView, uses: Array | None, top: float | None, unused: bool
 ) -> Iterator[Html]:
     yield element("td", j, data_v=str(j))
     yield element("td", view.one(j))
@@ -66,7 +67,7 @@ def _cells(
     cosine = float(facts.cosine[j])
     yield element("td", f"{cosine:.3f} with ", link, data_v=f"{cosine:.6f}")
     yield element("td", percent(float(facts.entries[j])), data_v=f"{facts.entries[j]:.6g}")
-    marks = [element("span", "unused", class_="mark")] if facts.unused[j] else []
+    marks = [element("span", "unused", class_="mark")] if unused else []
     if cosine > DUPLICATE:
         marks.append(element("span", "duplicate", class_="mark"))
     yield element("td", *marks, data_v=str(len(marks)))

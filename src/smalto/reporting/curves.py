@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -11,17 +12,17 @@ from smalto.learning.memory.record import Record
 from smalto.reporting.charts import Series, line_chart
 from smalto.reporting.html import Html
 
+_COLUMNS = ("step", "samples", "seconds", "batch_cost", "surrogate", "test_cost",
+            "mean_nonzeros", "replaced", "density", "lam", "used")  # fmt: skip
+
 
 def curves_of(history: Sequence[Record]) -> list[Html]:
     """Return the charts of a history: costs, nonzeros, use of atoms, speed and what changes."""
     steps = [record for record in history if record.step > 0]
     if not steps:
         return []
-    column = {
-        name: np.array([_number(getattr(record, name)) for record in steps], np.float64)
-        for name in ("step", "samples", "seconds", "batch_cost", "surrogate", "test_cost",
-                     "mean_nonzeros", "replaced", "density", "lam", "used")
-    }  # fmt: skip
+    table = np.array(list(map(attrgetter(*_COLUMNS), steps)), np.float64)  # None becomes NaN
+    column = dict(zip(_COLUMNS, table.T, strict=True))
     seconds, samples, step = column["seconds"], column["samples"], column["step"]
     charts = [
         line_chart("Cost against time", _costs(column, seconds), "seconds", log_x=True),
@@ -50,10 +51,6 @@ def curves_of(history: Sequence[Record]) -> list[Html]:
                 line_chart(title, [Series(title, step, column[name])], "steps", zero=True)
             )
     return [chart for chart in charts if chart is not None]
-
-
-def _number(value: float | None) -> float:
-    return np.nan if value is None else float(value)
 
 
 def _costs(column: dict[str, Array], x: Array) -> list[Series]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import html
+import re
 from typing import TypeAlias
 
 _EMPTY = {"br", "img", "input", "meta", "path", "line", "circle", "rect", "use"}
+_SPECIAL = re.compile("[&<>\"']")
 LONGEST = 120  # characters of a text that others have chosen, such as a name
 
 
@@ -25,7 +28,7 @@ def element(tag: str, *children: Child, **attributes: Attribute) -> Html:
     An underscore in the name of an attribute stands for a hyphen, one at its end for nothing
     (``class_``). Attributes that are None or False are left out.
     """
-    given = "".join(_attribute(name, value) for name, value in attributes.items())
+    given = "".join([_attribute(name, value) for name, value in attributes.items()])
     if tag in _EMPTY:
         return Html(f"<{tag}{given}/>")
     return Html(f"<{tag}{given}>{join(*children)}</{tag}>")
@@ -33,7 +36,7 @@ def element(tag: str, *children: Child, **attributes: Attribute) -> Html:
 
 def join(*children: Child) -> Html:
     """Return pieces one after another."""
-    return Html("".join(_escaped(child) for child in children if child is not None))
+    return Html("".join([_escaped(child) for child in children if child is not None]))
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
@@ -44,11 +47,16 @@ def shortened(text: str, longest: int = LONGEST) -> str:
 def _escaped(child: str | int) -> str:
     if isinstance(child, Html):
         return child
-    return html.escape(child, quote=True) if isinstance(child, str) else str(child)
+    text = str(child)
+    return html.escape(text, quote=True) if _SPECIAL.search(text) else text
 
 
 def _attribute(name: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
-    key = name.rstrip("_").replace("_", "-")
-    return f" {key}" if value is True else f' {key}="{_escaped(str(value))}"'
+    return f" {_key(name)}" if value is True else f' {_key(name)}="{_escaped(str(value))}"'
+
+
+@functools.cache
+def _key(name: str) -> str:
+    return name.rstrip("_").replace("_", "-")

@@ -20,6 +20,7 @@ from smalto.reporting.number_texts import duration
 from smalto.reporting.page import Page, Running, page_html
 from smalto.reporting.whole_files import check_page, write_text
 from smalto.reporting.writing import look_of, title_of
+from smalto.warn import warn
 
 _SHARE = 0.005  # of the time of a run that writing may take, at most
 
@@ -30,7 +31,8 @@ class Report(Callback):
     The page is one HTML file that needs no server and no network. It is whole at any time, and in a
     browser it loads itself again until the run has ended: also if that was by an exception or
     Ctrl-C, which it says. Writing takes at most half a percent of the time: pages that take long
-    come less often. See `write_report` for what is in it.
+    come less often. A page that cannot be written, because the disk is full, is a warning, not the
+    end of the run. See `write_report` for what is in it.
 
     Parameters
     ----------
@@ -92,14 +94,14 @@ class Report(Callback):
         self._clear()
         self._share = share
         self._take(state)
-        self._write(self._running(None))
+        self._write(self._running(None))  # raises if that is impossible
 
     def __call__(self, state: State, record: Record) -> None:
         """Write a page if one is due."""
         if self._state is not state:  # `partial_fit` has no beginning
             self._take(state)
         if time.monotonic() >= self._due:
-            self._write(self._running(record))
+            self._try_to_write(self._running(record))
 
     def end(self, stopped: str, error: BaseException | None) -> None:
         """Write the last page, which does not load itself again."""
@@ -111,7 +113,7 @@ class Report(Callback):
                 stopped = "interrupt"
             else:
                 failure = f"The run has failed: {type(error).__name__}: {error}"
-        self._write(None, stopped, failure)
+        self._try_to_write(None, stopped, failure)
 
     def close(self) -> None:
         """Let go of the run."""
@@ -139,6 +141,17 @@ class Report(Callback):
                 spent = time.monotonic() - self._began
                 left = spent * (1.0 - share) / (share - self._from)
         return Running(self._wait, share, left)
+
+    def _try_to_write(
+        self, running: Running | None, stopped: str | None = None, failure: str | None = None
+    ) -> None:
+        """Write a page now; if that fails, as on a full disk, warn, and try again next time."""
+        try:
+            self._write(running, stopped, failure)
+        except OSError as error:
+            self._due = time.monotonic() + self._wait
+            message = f"the report {self.path} could not be written: {error}. Learning continues"
+            warn(message, RuntimeWarning)
 
     def _write(
         self, running: Running | None, stopped: str | None = None, failure: str | None = None
