@@ -92,7 +92,7 @@ class DictionaryLearning(Factorization):
     --------
     >>> import numpy as np
     >>> from smalto.coders import Lasso
-    >>> from smalto.estimators import DictionaryLearning
+    >>> from smalto import DictionaryLearning
     >>> X = np.random.default_rng(0).standard_normal((1000, 16))
     >>> model = DictionaryLearning(32, coder=Lasso(lam=0.5), max_epochs=2, random_state=0).fit(X)
     >>> model.components_.shape

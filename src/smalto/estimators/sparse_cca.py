@@ -112,7 +112,7 @@ class SparseCCA(
     Examples
     --------
     >>> import numpy as np
-    >>> from smalto.estimators import SparseCCA
+    >>> from smalto import SparseCCA
     >>> rng = np.random.default_rng(2)
     >>> X, Y, hidden = *rng.standard_normal((2, 100, 40)), rng.standard_normal((100, 1))
     >>> X[:, 3:6] += 2 * hidden  # a few columns of X ...

@@ -116,7 +116,7 @@ random_state, sparse_output
     Examples
     --------
     >>> import numpy as np
-    >>> from smalto.estimators import SparsePCA
+    >>> from smalto import SparsePCA
     >>> rng = np.random.default_rng(0)
     >>> blocks = np.kron(np.eye(3), np.ones(4))  # three groups of four features
     >>> X = rng.standard_normal((500, 3)) * [4, 3, 2] @ blocks + 5.0
