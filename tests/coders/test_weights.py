@@ -10,7 +10,7 @@ from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 from scipy import sparse
 
 from smalto import DictionaryLearning, encode, learn
-from smalto.coders import OMP, ErrorBound, JointLasso, L1Ball, Lasso, Ridge, duality_gap
+from smalto.coders import OMP, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
 from smalto.learners import SGD, Batch, Online
 
 # --- of coefficients
@@ -250,5 +250,3 @@ def test_a_weight_of_zero_is_refused_with_a_way_out():
         encode(X, D, Lasso(0.1), penalty_weights=zero)
     with pytest.raises(ValueError, match=message):
         Lasso(0.1, penalty_weights=zero)
-    with pytest.raises(ValueError, match="code each signal by itself, with Lasso or OMP"):
-        encode(X, D, JointLasso(0.1), mask=X > 0)

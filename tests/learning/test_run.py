@@ -224,7 +224,7 @@ def test_records_as_an_array_and_back():
     back = history_from_array(history_to_array(records))
     np.testing.assert_equal([vars(r) for r in back], [vars(r) for r in records])
     assert history_from_array(history_to_array([])) == []
-    with pytest.raises(ValueError, match=r"expected \(n, 13\)"):
+    with pytest.raises(ValueError, match=r"expected \(n, 14\)"):
         history_from_array(np.zeros((3, 5)))
     table = history_to_array(records)
     table[0, 0] = -1

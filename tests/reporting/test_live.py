@@ -98,8 +98,11 @@ def test_a_source_that_fails_says_so(data, written):
 
 
 @pytest.mark.parametrize("raises", [True, False])
-def test_an_interrupted_run_says_so(data, written, raises):
+def test_an_interrupted_run_says_so(data, written, raises, request):
     import signal
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
 
     def interrupt(state, record):
         if record.step == 3:

@@ -14,8 +14,10 @@ from smalto.coders.codes import Codes
 
 def solver_of(coder: Coder, G: Array, n_atoms: int, slack: float = 0.0) -> Solver:
     """Return the solver of a coder; if the coder is a user's own, one that checks its codes."""
+    # A subclass of a user's own that has another solver is asked for that one.
+    rough = slack and (is_built_in(coder) or "rough_solver" in vars(type(coder)))
     with named(coder, "solver"):
-        solve = coder.rough_solver(G, slack) if slack else coder.solver(G)
+        solve = coder.rough_solver(G, slack) if rough else coder.solver(G)
     if is_built_in(coder):
         return solve
     name = f"the solver of {type(coder).__name__}"
