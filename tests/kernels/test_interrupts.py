@@ -77,3 +77,22 @@ def test_llvm_is_only_called_while_ctrl_c_waits(monkeypatch, where):
     again = kernel(plus.py_func)
     assert again(2) == 5
     assert entered
+
+
+def test_ctrl_c_while_compiling_shows_no_frames_of_the_compiler(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiled_files, "cache_folder", lambda: tmp_path)
+
+    def impatient(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compiler.KernelCompiler, "compile_extra", impatient)
+
+    @kernel
+    def one_more(x):
+        return x + 1.0
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        one_more(1.0)
+    assert str(stopped.traceback[-1].path).endswith("compiler.py")
+    assert len(stopped.traceback) < 6
+    assert stopped.value.__suppress_context__

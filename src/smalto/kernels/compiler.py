@@ -112,8 +112,11 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         if path is None:
             return super().compile(sig)
         details = {"dispatcher": self, "args": sig, "return_type": None}
-        with trigger_event("numba:compile", details), locked(path.with_suffix(".lock")):
-            return super().compile(sig)
+        try:
+            with trigger_event("numba:compile", details), locked(path.with_suffix(".lock")):
+                return super().compile(sig)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt from None  # without the hundred frames of the compiler
 
     @property
     def overloads(self) -> Any:
