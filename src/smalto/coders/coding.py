@@ -23,6 +23,7 @@ from smalto.coders.scaling import (
     signal_exponents,
 )
 from smalto.coders.signals import Signals, blocks
+from smalto.coders.unpenalized import free_atoms, reduced_problems
 from smalto.kernels import aligned
 from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
@@ -228,6 +229,9 @@ def _code_chunk(
     measured: bool,
 ) -> Coded:
     """Code signals of ordinary size, and mend codes that rounding has spoilt."""
+    free = free_atoms(part, prepared.problem)
+    if free is not None:
+        return _code_freely(part, norms, prepared, numbers, measured, free)
     n, x = len(part), part.X
     if prepared.linear is not None and part.missing is None:
         values = products(x, prepared.linear)
@@ -268,6 +272,38 @@ def _code_chunk(
     if rows.size:
         codes, short = _mended(codes, rows, part, numbers, prepared, fit)
     return Coded(codes, fit, chunk.norms, rounds, short)
+
+
+def _code_freely(
+    part: Signals,
+    norms: Array,
+    prepared: Prepared,
+    numbers: Array | None,
+    measured: bool,
+    free: Array,
+) -> Coded:
+    """Code signals of which some atoms are not penalized: without these first; see `unpenalized.py`."""
+    problem, ridge = prepared.problem.eliminated()
+    D, dtype = prepared.wide[: prepared.n_atoms], prepared.G.dtype
+    pieces, order = [], []
+    for some in reduced_problems(part, D, free, ridge, prepared.eliminations):
+        made = some.elimination
+        rest = prepared.others.get(made.free.tobytes()) if some.whole else None
+        if rest is None:
+            rest = prepare(made.atoms.astype(dtype), problem, 1)
+        if some.whole:
+            prepared.others[made.free.tobytes()] = rest
+        signals = replace(some.signals, X=as_floats(some.signals.X, dtype))
+        own = None if numbers is None else numbers[some.rows]
+        coded = _code_part(signals, rest, None, own, measured)
+        whole = norms[some.rows].astype(np.float64)
+        short = coded.short
+        if short is not None and problem.error_bound() is None:  # as a share of ½‖x‖²
+            short = short * coded.norms / np.where(whole > 0, whole, 1.0)
+        codes = made.completed(coded.codes, some.X)
+        pieces.append(replace(coded, codes=codes, norms=whole, short=short))
+        order.append(some.rows)
+    return _stacked(pieces).take(np.argsort(np.concatenate(order)))
 
 
 def _room_for_products(n: int, prepared: Prepared) -> Array | None:

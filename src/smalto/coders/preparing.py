@@ -17,6 +17,7 @@ from smalto.coders.codes import Codes, stack
 from smalto.coders.masked_gram import one_by_one
 from smalto.coders.scaling import atom_exponents, shifted
 from smalto.coders.signals import Signals
+from smalto.coders.unpenalized import Elimination
 from smalto.kernels import aligned
 from smalto.threads import run_tasks
 
@@ -38,7 +39,8 @@ class Prepared:
     solve: Solver
     n_atoms: int
     exponents: Array | None = None  # of the powers of two in the atoms of D (width,)
-    _others: dict[Any, Any] = field(default_factory=dict, repr=False)
+    others: dict[Any, Prepared] = field(default_factory=dict, repr=False)  # scales, fewer atoms
+    eliminations: dict[bytes, Elimination] = field(default_factory=dict, repr=False)
 
     @cached_property
     def features(self) -> Array:
@@ -87,18 +89,17 @@ class Prepared:
         """The same in float64."""
         G = gram(self.wide, 1)
         solve = solver_of(self.problem, G, self.n_atoms)
-        return replace(self, padded=self.wide, G=G, solve=solve, _others={})
+        return replace(self, padded=self.wide, G=G, solve=solve, others={}, eliminations={})
 
     def at(self, signals: int, weights: int = 0) -> Prepared:
         """Return the same for signals and penalty weights divided by powers of two."""
-        if (signals, weights) not in self._others:
+        if (signals, weights) not in self.others:
             problem = self.problem.rescaled(2.0**-signals, 1.0, 2.0**-weights)
             assert problem is not None
             solve = solver_of(problem, self.G, self.n_atoms)
-            other = replace(self, problem=problem, solve=solve, _others={})
-            self._others[signals, weights] = other
-        found: Prepared = self._others[signals, weights]
-        return found
+            other = replace(self, problem=problem, solve=solve, others={}, eliminations={})
+            self.others[signals, weights] = other
+        return self.others[signals, weights]
 
 
 def prepare(D: Array, coder: Coder, n_threads: int) -> Prepared:
