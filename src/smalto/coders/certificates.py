@@ -12,6 +12,7 @@ import scipy
 from smalto.checks import Array, Matrix, as_csr, as_dictionary, check_finite
 from smalto.coders.base import Certified, Coder, check_coder, check_takes
 from smalto.coders.chunks import Residuals, residuals
+from smalto.coders.codes import compressed
 from smalto.coders.parameters import of_rows
 from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.coders.signals import (
@@ -133,24 +134,24 @@ def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
 def _gaps_freely(signals: Signals, D: Array, codes: Any, coder: Any, numbers: Array) -> Array:
     """Return the gaps if some atoms are not penalized; see `unpenalized.py`.
 
-    The gap of the problem without these atoms, and what their least squares would gain.
+    The gap of the problem without these atoms, and what least squares on them would gain.
     """
     problem, ridge = coder.eliminated()
     free, out = free_atoms(signals, coder), np.empty(len(signals))
     assert free is not None
     for some in reduced_problems(signals, D, free, ridge, {}):
         made, rows, own = some.elimination, some.rows, numbers[some.rows]
-        A = codes[rows].astype(np.float64)
-        gained = np.sum(((some.X - A @ made.D) @ made.basis.T) ** 2, axis=1)
+        A = scipy.sparse.csr_array(codes[rows])
+        lost = made.lost(compressed(A), some.X)
         rest = scipy.sparse.csr_array(A.multiply(~made.free[None, :]))
         left = residuals_of(some.signals, made.atoms, rest, own)
         gap = problem.gap(left)
         if coder.error_bound() is None:
-            gap = gap + 0.5 * gained
+            gap = gap + lost
         else:
             eps = of_rows("eps", coder.error_bound(), own, len(rows))
             norms = np.einsum("ij,ij->i", some.X, some.X)
-            gap = np.where(left.squares + gained <= eps + 1e-5 * norms, gap, np.inf)
+            gap = np.where(left.squares + 2.0 * lost <= eps + 1e-5 * norms, gap, np.inf)
         out[rows] = gap
     return out
 

@@ -9,10 +9,10 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array, Rows, as_floats, is_built_in
-from smalto.coders.base import Coder
+from smalto.coders.base import PROMISED_GAP, Coder
 from smalto.coders.checked_coder import penalty_of
 from smalto.coders.chunks import Chunk
-from smalto.coders.codes import Codes, stack
+from smalto.coders.codes import Codes, compressed, stack
 from smalto.coders.mending import Mender, doubtful, unmeasured, warn_if_short, whole_groups
 from smalto.coders.parameters import of_rows
 from smalto.coders.preparing import Prepared, prepare, products, solve_part, squared_norms
@@ -296,14 +296,27 @@ def _code_freely(
         signals = replace(some.signals, X=as_floats(some.signals.X, dtype))
         own = None if numbers is None else numbers[some.rows]
         coded = _code_part(signals, rest, None, own, measured)
+        codes, lost = made.completed(coded.codes, some.X)
         whole = norms[some.rows].astype(np.float64)
-        short = coded.short
-        if short is not None and problem.error_bound() is None:  # as a share of ½‖x‖²
-            short = short * coded.norms / np.where(whole > 0, whole, 1.0)
-        codes = made.completed(coded.codes, some.X)
-        pieces.append(replace(coded, codes=codes, norms=whole, short=short))
+        unit = np.where(whole > 0, 0.5 * whole, 1.0)
+        short = np.zeros(len(whole)) if coded.short is None else coded.short
+        if problem.error_bound() is None:
+            short = short * coded.norms * 0.5 / unit
+        short = short + np.where(lost > PROMISED_GAP[dtype.itemsize] * unit, lost / unit, 0.0)
+        said = short if short.any() else coded.short
+        pieces.append(replace(coded, codes=codes, norms=whole, short=said))
         order.append(some.rows)
-    return _stacked(pieces).take(np.argsort(np.concatenate(order)))
+    coded = _stacked(pieces).take(np.argsort(np.concatenate(order)))
+    if measured or coded.short is not None:
+        _fit_directly(part, np.arange(len(part)), coded.codes, D, coded.fit)
+    if coded.short is None or problem.error_bound() is not None:
+        return coded
+    csr = coded.codes.as_csr(len(D))
+    cost = coded.fit + prepared.problem.weighted_penalty(csr, part.penalty_weights)
+    worse = np.flatnonzero(cost > 0.5 * coded.norms * (1.0 + 1e-6))  # than zero codes, by rounding
+    nothing = compressed(np.zeros((len(worse), len(D)), dtype))
+    coded.fit[worse] = 0.5 * coded.norms[worse]
+    return replace(coded, codes=coded.codes.put(worse, nothing))
 
 
 def _room_for_products(n: int, prepared: Prepared) -> Array | None:

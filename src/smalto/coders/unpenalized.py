@@ -15,12 +15,13 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array
-from smalto.coders.base import Coder
-from smalto.coders.codes import Codes
+from smalto.coders.base import PROMISED_GAP, Coder
+from smalto.coders.codes import Codes, compressed
+from smalto.coders.rounding import rounded_together
 from smalto.coders.signals import Signals
 
 _NOTHING = 1e-13  # share of the norm of a signal or an atom that is only rounding
-_USABLE = 1e-12  # singular values, relative to the largest
+_USABLE = (1e-12, 1e-6)  # singular values, relative to the largest; the second if need be
 
 
 def free_atoms(signals: Signals, coder: Coder) -> Array | None:
@@ -59,31 +60,54 @@ class Elimination:
     free: Array  # (k,) bool
     atoms: Array  # D without these parts; the unpenalized atoms are zero
     basis: Array  # of the span (r, m)
-    inverse: Array  # (m, u): least-squares coefficients of the unpenalized atoms
+    inverses: tuple[Array, ...]  # (m, u): give coefficients of the unpenalized atoms
 
     @classmethod
     def of(cls, D: Array, free: Array) -> Elimination:
         """Eliminate the unpenalized atoms of a dictionary."""
         norms = np.linalg.norm(D[free], axis=1)
         norms = np.where(norms > 0, norms, 1.0)
-        U, sizes, basis = np.linalg.svd(D[free] / norms[:, None], full_matrices=False)
-        usable = sizes > _USABLE * sizes.max(initial=0.0)
-        basis = basis[usable]
-        inverse = (basis.T / sizes[usable]) @ U[:, usable].T / norms
+        U, sizes, V = np.linalg.svd(D[free] / norms[:, None], full_matrices=False)
+        inverses = []
+        for least in _USABLE:
+            some = sizes > least * sizes.max(initial=0.0)
+            inverses.append((V[some].T / sizes[some]) @ U[:, some].T / norms)
+        basis = V[sizes > _USABLE[0] * sizes.max(initial=0.0)]
         atoms = without(D, basis)
         atoms[free] = 0.0
-        return cls(D, free, atoms, basis, inverse)
+        return cls(D, free, atoms, basis, tuple(inverses))
 
-    def completed(self, codes: Codes, X: Array) -> Codes:
-        """Return codes of the signals X with the coefficients of the unpenalized atoms."""
-        k = len(self.D)
-        rest = scipy.sparse.csr_array(codes.as_csr(k), dtype=np.float64)
-        found = np.zeros((len(X), k))
-        found[:, self.free] = (X - rest @ self.D) @ self.inverse
-        both = scipy.sparse.csr_array(rest + scipy.sparse.csr_array(found))
-        both.sort_indices()
-        data = both.data.astype(codes.values.dtype)
-        return Codes(both.indptr.astype(np.int64), both.indices.astype(np.int32), data)
+    def completed(self, codes: Codes, X: Array) -> tuple[Codes, Array]:
+        """Return codes of the signals X with the coefficients of the unpenalized atoms.
+
+        Also by how much ``½‖x − αD‖²`` is above its minimum over these: that is rounding, which
+        matters if they are similar.
+        """
+        dtype, rest = codes.values.dtype, codes.as_csr(len(self.D)).astype(np.float64)
+        left = X - rest @ self.D
+        enough = 0.01 * PROMISED_GAP[dtype.itemsize] * 0.5 * np.einsum("ij,ij->i", X, X)
+        found, off = codes, np.full(len(X), np.inf)
+        for inverse in self.inverses:
+            rows = np.flatnonzero(~(off <= enough))
+            if not rows.size:
+                break
+            new = np.zeros((len(rows), len(self.D)))
+            new[:, self.free] = left[rows] @ inverse
+            wide = compressed(rest[rows] + scipy.sparse.csr_array(new))
+            tries = [wide._replace(values=wide.values.astype(dtype))]
+            if dtype == np.float32:
+                tries.append(rounded_together(wide, self.D))
+            for each in tries:
+                lost = self.lost(each, X[rows])
+                better = ~(lost >= off[rows])
+                found = found.put(rows[better], each.take(np.flatnonzero(better)))
+                off[rows[better]] = lost[better]
+        return found, off
+
+    def lost(self, codes: Codes, X: Array) -> Array:
+        """Return by how much ``½‖x − αD‖²`` is above its minimum over the unpenalized atoms."""
+        left = X - codes.as_csr(len(self.D)).astype(np.float64) @ self.D
+        return np.asarray(0.5 * np.sum((left @ self.basis.T) ** 2, axis=1))
 
 
 def without(X: Array, basis: Array) -> Array:
