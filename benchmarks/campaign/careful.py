@@ -100,7 +100,8 @@ def better_code(problem: CodingProblem, code: Array) -> tuple[float, float]:
     """
     if problem.kind == "ridge":
         return _ridge(problem)
-    if problem.kind == "lasso" and problem.numbers["lam"] > 0:
+    free = problem.weights is not None and bool((problem.weights == 0).any())
+    if problem.kind == "lasso" and problem.numbers["lam"] > 0 and not free:
         return _feature_signs(problem, code[0])
     if problem.kind in ("groups", "tree"):
         return _proximal(problem, code)

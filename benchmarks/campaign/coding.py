@@ -191,5 +191,6 @@ def _in_scope(problem: CodingProblem, row: int) -> bool:
         return False
     lam = problem.numbers.get("lam", np.inf)
     if problem.weights is not None:
-        lam *= float(part.weights.min())  # type: ignore[union-attr]
+        weights = part.weights
+        lam *= float(weights.min(where=weights > 0, initial=np.inf))  # type: ignore[union-attr]
     return bool(lam >= SMALLEST_LAM * np.abs(part.known @ part.D.T).max(initial=0.0))

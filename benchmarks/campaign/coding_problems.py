@@ -123,6 +123,10 @@ def make(rng: np.random.Generator) -> CodingProblem:
         problem.weights = 10.0 ** rng.uniform(-2, 2, (rows, k))
         if rng.random() < 0.3:
             problem.weights[:, rng.random(k) < 0.3] = np.inf
+        if not problem.positive and rng.random() < 0.4:  # atoms without a penalty
+            problem.weights[rng.random(problem.weights.shape) < data.log_uniform(rng, 0.01, 1)] = (
+                0.0
+            )
         problem.weight = int(rng.integers(-300, 300)) if rng.random() < 0.3 else 0
     known = np.abs(problem.known).max(axis=1)
     problem.X[known < 1e-6 * np.abs(X).max()] = 0.0  # codes that a scale may make vanish

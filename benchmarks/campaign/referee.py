@@ -123,7 +123,7 @@ def lower_bound(problem: CodingProblem, theta: Array) -> Array:
     ``theta`` are dual points, such as residuals; they are scaled until they are feasible.
     """
     p, kind = problem.numbers, problem.kind
-    X = problem.known
+    X, theta = problem.known, _off_free_atoms(problem, theta)
     C = theta @ problem.D.T
     inner = together(problem, np.einsum("ij,ij->i", X, theta))
     norms = together(problem, squares(theta))
@@ -141,7 +141,7 @@ def lower_bound(problem: CodingProblem, theta: Array) -> Array:
         sizes = _column_norms(problem, C).max(axis=1)
         largest = _ratio(np.full(len(C), p["lam"]), sizes)
     else:
-        sizes = (_sides(problem, C) / _weights(problem, C)).max(axis=1, initial=0.0)
+        sizes = _over(_sides(problem, C), _weights(problem, C)).max(axis=1, initial=0.0)
         if kind == "l1 ball":
             slope = np.maximum(inner - p["radius"] * sizes, 0.0)
             return 0.5 * slope * slope / np.where(norms > 0, norms, 1.0)
@@ -157,6 +157,28 @@ def lower_bound(problem: CodingProblem, theta: Array) -> Array:
 def _sides(problem: CodingProblem, C: Array) -> Array:
     """Return the correlations that the penalty bounds: the positive ones only, if positive."""
     return np.maximum(C, 0.0) if problem.positive else np.abs(C)
+
+
+def _off_free_atoms(problem: CodingProblem, theta: Array) -> Array:
+    """Return dual points without their parts along atoms of weight zero, over known entries."""
+    if problem.weights is None or not (problem.weights == 0).any() or problem.numbers.get("ridge"):
+        return theta
+    theta = theta.copy()
+    free = np.broadcast_to(problem.weights == 0, (len(theta), len(problem.D)))
+    for row in np.flatnonzero(free.any(axis=1)):
+        known = slice(None) if problem.missing is None else ~problem.missing[row]
+        atoms = problem.D[free[row]][:, known]
+        norms = np.linalg.norm(atoms, axis=1, keepdims=True)
+        _, sizes, V = np.linalg.svd(atoms / np.where(norms > 0, norms, 1.0), full_matrices=False)
+        V = V[sizes > 1e-12 * sizes.max(initial=0.0)]
+        for _ in range(2):
+            theta[row, known] -= (V @ theta[row, known]) @ V
+    return theta
+
+
+def _over(sizes: Array, weights: Array) -> Array:
+    """Return sizes divided by weights; 0 where the weight is."""
+    return np.divide(sizes, weights, out=np.zeros_like(sizes), where=weights > 0)
 
 
 def _weights(problem: CodingProblem, C: Array) -> Array:

@@ -10,7 +10,7 @@ from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 from scipy import sparse
 
 from smalto import DictionaryLearning, encode, learn
-from smalto.coders import OMP, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
+from smalto.coders import OMP, ErrorBound, GroupLasso, L1Ball, Lasso, Ridge, duality_gap
 from smalto.learners import SGD, Batch, Online
 
 # --- of coefficients
@@ -117,12 +117,7 @@ def test_learning_with_weighted_coefficients():
         (
             lambda X, D: encode(X, D, Lasso(0.1), penalty_weights=-np.ones(len(D))),
             ValueError,
-            "> 0",
-        ),
-        (
-            lambda X, D: encode(X, D, Lasso(0.1), penalty_weights=np.zeros(len(D))),
-            ValueError,
-            "> 0",
+            r">= 0, got -1.0 at \(0, 0\)",
         ),
         (lambda X, D: encode(X, D, Lasso(0.1), penalty_weights=np.ones(3)), ValueError, "of shape"),
         (
@@ -243,10 +238,19 @@ def test_a_tiny_weight_leaves_an_atom_unpenalized(coder, dtype):
     assert np.isfinite(info.gap).all()
 
 
-def test_a_weight_of_zero_is_refused_with_a_way_out():
+def test_what_a_weight_of_zero_is_not_for():
     X, D, zero = np.ones((1, 2)), np.eye(2), np.array([1.0, 0.0])
-    message = r"must be > 0, got 0.0 (at \(0, 1\)|for atom 1): to leave it practically unpenalized"
+    message = "must be > 0 with positive=True, got 0.0: to leave an atom practically unpenalized"
+    for coder in (Lasso(0.1, positive=True), L1Ball(1.0, positive=True), ErrorBound(1.0, True)):
+        with pytest.raises(ValueError, match=message):
+            encode(X, D, coder, penalty_weights=zero)
+        with pytest.raises(ValueError, match=message):
+            duality_gap(X, D, np.zeros((1, 2)), coder, penalty_weights=zero)
     with pytest.raises(ValueError, match=message):
-        encode(X, D, Lasso(0.1), penalty_weights=zero)
-    with pytest.raises(ValueError, match=message):
-        Lasso(0.1, penalty_weights=zero)
+        Lasso(0.1, positive=True, penalty_weights=zero)
+    for coder in (Lasso(mean_nonzeros=1), Lasso(mean_nonzeros=1, penalty_weights=zero)):
+        own = zero if coder.penalty_weights is None else None
+        with pytest.raises(ValueError, match=r"mean_nonzeros cannot choose lam .* give lam, or"):
+            encode(X, D, coder, penalty_weights=own)
+    with pytest.raises(ValueError, match=r"got 0.0 for group 1: to leave it practically unpenal"):
+        GroupLasso(0.1, [0, 1], group_weights=zero)

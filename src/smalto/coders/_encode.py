@@ -24,6 +24,7 @@ from smalto.coders.coding import code_rows, warn_if_out_of_reach, warn_of_zeros
 from smalto.coders.lasso import Lasso
 from smalto.coders.preparing import prepare
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_penalty_weights
+from smalto.coders.unpenalized import check_unpenalized
 from smalto.coders.wanted_nonzeros import missed_nonzeros
 from smalto.threads import resolve_threads, single_threaded_blas
 from smalto.warn import warn
@@ -128,9 +129,9 @@ def encode(
     missing : {None, "nan"}
         With "nan", NaN in X means missing; by default it is an error.
     penalty_weights : array (k,) or (n, k), optional
-        Weights w_j > 0 of the coefficients in the penalty ``Σ w_j|α_j|`` of `Lasso`,
-        `ErrorBound` and `L1Ball`; infinity excludes an atom, and 1e-6 leaves it practically
-        unpenalized.
+        Weights w_j of the coefficients in the penalty ``Σ w_j|α_j|`` of `Lasso`,
+        `ErrorBound` and `L1Ball`; infinity excludes an atom, and zero leaves it unpenalized (not
+        with ``positive=True``, where 1e-6 comes close).
     groups : array (n,), optional
         For coders of several signals at once (`JointLasso`, `JointOMP`): a label for each
         signal. Signals with the same label are coded together; by default, all signals are.
@@ -172,6 +173,7 @@ def encode(
     n, dtype = len(signals), float_dtype(signals.X.dtype)
     D = as_dictionary(D, signals.X.shape[1], dtype)
     signals = with_penalty_weights(signals, penalty_weights, len(D))
+    check_unpenalized(signals, coder)
     threads = resolve_threads(n_threads)
     first = None if start is None else _check_start(start, (n, len(D)), dtype)
     with single_threaded_blas():

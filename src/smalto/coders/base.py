@@ -132,6 +132,17 @@ class Coder(ABC):
         """
         return self.penalty(codes, groups)
 
+    def own_weights(self) -> Array | None:
+        """Return the penalty weights (1, k) of this problem; None, the default, if it has none."""
+        return None
+
+    def eliminated(self) -> tuple[Coder, float]:
+        """Return the problem of the other atoms, without its ridge, and the ridge.
+
+        See `unpenalized.py`; for coders that take penalty weights.
+        """
+        return self, 0.0
+
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Coder:
         """Return this problem with all parameters decided that depend on data (sample rows X)."""
         return self
@@ -225,10 +236,7 @@ class Coder(ABC):
 
 
 _REFUSALS = {
-    "mask": (
-        "{} cannot code signals with missing entries: code each signal by itself, with Lasso or "
-        "OMP, or fill the entries in first"
-    ),
+    "mask": "{} cannot code signals with missing entries: use another coder, or fill them in first",
     "penalty_weights": (
         "penalty_weights are for Lasso, L1Ball and ErrorBound: {} takes no penalty_weights"
     ),

@@ -12,6 +12,8 @@ import scipy
 from smalto.checks import Array, Matrix, as_csr, as_dictionary, check_finite
 from smalto.coders.base import Certified, Coder, check_coder, check_takes
 from smalto.coders.chunks import Residuals, residuals
+from smalto.coders.codes import compressed
+from smalto.coders.parameters import of_rows
 from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.coders.signals import (
     Missing,
@@ -21,6 +23,7 @@ from smalto.coders.signals import (
     in_groups,
     with_penalty_weights,
 )
+from smalto.coders.unpenalized import check_unpenalized, free_atoms, reduced_problems
 
 _ROWS = 4096  # rows whose dense residuals and correlations are in memory at a time
 
@@ -95,6 +98,7 @@ def duality_gap(
     check_finite("codes", codes)
     check_takes(coder, mask=signals.missing, penalty_weights=penalty_weights, groups=groups)
     signals = with_penalty_weights(signals, penalty_weights, len(D))
+    check_unpenalized(signals, coder)
     signals, order = in_groups(signals, groups, coder)
     if order is None:
         return gaps(signals, D, codes, coder)
@@ -115,10 +119,40 @@ def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
         unit = 2 * signal if coder.error_bound() is None else signal - atom
         return np.ldexp(gaps(signals, shifted(D, -atom), codes, rescaled), unit)
     out = np.empty(n)
+    free = free_atoms(signals, coder)
     for rows in blocks(n, _ROWS, signals.groups):
-        out[rows] = coder.gap(residuals_of(signals.part(rows), D, codes[rows], np.arange(n)[rows]))
+        part, numbers = signals.part(rows), np.arange(n)[rows]
+        if free is None:
+            out[rows] = coder.gap(residuals_of(part, D, codes[rows], numbers))
+        else:
+            out[rows] = _gaps_freely(part, D, codes[rows], coder, numbers)
     if coder.positive:
         out[_has_negative(scipy.sparse.csr_array(codes))] = np.inf
+    return out
+
+
+def _gaps_freely(signals: Signals, D: Array, codes: Any, coder: Any, numbers: Array) -> Array:
+    """Return the gaps if some atoms are not penalized; see `unpenalized.py`.
+
+    The gap of the problem without these atoms, and what least squares on them would gain.
+    """
+    problem, ridge = coder.eliminated()
+    free, out = free_atoms(signals, coder), np.empty(len(signals))
+    assert free is not None
+    for some in reduced_problems(signals, D, free, ridge, {}):
+        made, rows, own = some.elimination, some.rows, numbers[some.rows]
+        A = scipy.sparse.csr_array(codes[rows])
+        lost = made.lost(compressed(A), some.X)
+        rest = scipy.sparse.csr_array(A.multiply(~made.free[None, :]))
+        left = residuals_of(some.signals, made.atoms, rest, own)
+        gap = problem.gap(left)
+        if coder.error_bound() is None:
+            gap = gap + lost
+        else:
+            eps = of_rows("eps", coder.error_bound(), own, len(rows))
+            norms = np.einsum("ij,ij->i", some.X, some.X)
+            gap = np.where(left.squares + 2.0 * lost <= eps + 1e-5 * norms, gap, np.inf)
+        out[rows] = gap
     return out
 
 

@@ -119,10 +119,13 @@ class Residuals(NamedTuple):
         return np.asarray(sizes.sum(axis=1)).ravel()
 
     def steepest(self, positive: bool) -> Array:
-        """Return ``max_j |C_j|/w_j`` of each row (``max_j C_j/w_j``, at least 0, if positive)."""
+        """Return ``max_j |C_j|/w_j`` of each row (``max_j C_j/w_j``, at least 0, if positive).
+
+        Residuals are taken to be orthogonal to atoms of weight 0; see `unpenalized.py`.
+        """
         C = self.C if positive else np.abs(self.C)
         if self.weights is not None:
-            C = C / self.weights
+            C = np.divide(C, self.weights, out=np.zeros_like(C), where=self.weights > 0)
         return np.asarray(C.max(axis=1, initial=0.0))
 
 

@@ -58,3 +58,10 @@ def stack(parts: list[Codes]) -> Codes:
         np.concatenate([part.indices for part in parts]),
         np.concatenate([part.values for part in parts]),
     )
+
+
+def compressed(codes: Any) -> Codes:
+    """Return the codes of a dense or sparse array, without zeros."""
+    csr = scipy.sparse.csr_array(codes)
+    csr.sort_indices()
+    return Codes(csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data)

@@ -9,10 +9,10 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array, Rows, as_floats, is_built_in
-from smalto.coders.base import Coder
+from smalto.coders.base import PROMISED_GAP, Coder
 from smalto.coders.checked_coder import penalty_of
 from smalto.coders.chunks import Chunk
-from smalto.coders.codes import Codes, stack
+from smalto.coders.codes import Codes, compressed, stack
 from smalto.coders.mending import Mender, doubtful, unmeasured, warn_if_short, whole_groups
 from smalto.coders.parameters import of_rows
 from smalto.coders.preparing import Prepared, prepare, products, solve_part, squared_norms
@@ -23,6 +23,7 @@ from smalto.coders.scaling import (
     signal_exponents,
 )
 from smalto.coders.signals import Signals, blocks
+from smalto.coders.unpenalized import free_atoms, reduced_problems
 from smalto.kernels import aligned
 from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
@@ -228,6 +229,9 @@ def _code_chunk(
     measured: bool,
 ) -> Coded:
     """Code signals of ordinary size, and mend codes that rounding has spoilt."""
+    free = free_atoms(part, prepared.problem)
+    if free is not None:
+        return _code_freely(part, norms, prepared, numbers, measured, free)
     n, x = len(part), part.X
     if prepared.linear is not None and part.missing is None:
         values = products(x, prepared.linear)
@@ -268,6 +272,51 @@ def _code_chunk(
     if rows.size:
         codes, short = _mended(codes, rows, part, numbers, prepared, fit)
     return Coded(codes, fit, chunk.norms, rounds, short)
+
+
+def _code_freely(
+    part: Signals,
+    norms: Array,
+    prepared: Prepared,
+    numbers: Array | None,
+    measured: bool,
+    free: Array,
+) -> Coded:
+    """Code signals of which some atoms are not penalized: without these first; see `unpenalized.py`."""
+    problem, ridge = prepared.problem.eliminated()
+    D, dtype = prepared.wide[: prepared.n_atoms], prepared.G.dtype
+    pieces, order = [], []
+    for some in reduced_problems(part, D, free, ridge, prepared.eliminations):
+        made = some.elimination
+        rest = prepared.others.get(made.free.tobytes()) if some.whole else None
+        if rest is None:
+            rest = prepare(made.atoms.astype(dtype), problem, 1)
+        if some.whole:
+            prepared.others[made.free.tobytes()] = rest
+        signals = replace(some.signals, X=as_floats(some.signals.X, dtype))
+        own = None if numbers is None else numbers[some.rows]
+        coded = _code_part(signals, rest, None, own, measured)
+        codes, lost = made.completed(coded.codes, some.X)
+        whole = norms[some.rows].astype(np.float64)
+        unit = np.where(whole > 0, 0.5 * whole, 1.0)
+        short = np.zeros(len(whole)) if coded.short is None else coded.short
+        if problem.error_bound() is None:
+            short = short * coded.norms * 0.5 / unit
+        short = short + np.where(lost > PROMISED_GAP[dtype.itemsize] * unit, lost / unit, 0.0)
+        said = short if short.any() else coded.short
+        pieces.append(replace(coded, codes=codes, norms=whole, short=said))
+        order.append(some.rows)
+    coded = _stacked(pieces).take(np.argsort(np.concatenate(order)))
+    if measured or coded.short is not None:
+        _fit_directly(part, np.arange(len(part)), coded.codes, D, coded.fit)
+    if coded.short is None or problem.error_bound() is not None:
+        return coded
+    csr = coded.codes.as_csr(len(D))
+    cost = coded.fit + prepared.problem.weighted_penalty(csr, part.penalty_weights)
+    worse = np.flatnonzero(cost > 0.5 * coded.norms * (1.0 + 1e-6))  # than zero codes, by rounding
+    nothing = compressed(np.zeros((len(worse), len(D)), dtype))
+    coded.fit[worse] = 0.5 * coded.norms[worse]
+    return replace(coded, codes=coded.codes.put(worse, nothing))
 
 
 def _room_for_products(n: int, prepared: Prepared) -> Array | None:

@@ -76,9 +76,8 @@ class _Search:
     def run(self) -> Array:
         """Let atoms join until the gap is small enough."""
         group, k = self.group, len(self.group.D)
-        A, ease, last = np.zeros((len(group.X), k)), _EASE, False
-        before = np.inf
-        for _ in range(_MOST_ROUNDS):
+        A, ease, before, last = np.zeros((len(group.X), k)), _EASE, np.inf, False
+        while self.rounds < _MOST_ROUNDS and self.work.left >= 0:
             sizes = self._measure(A)
             if self.gap <= self.enough * self.objective or last:
                 break
@@ -91,9 +90,9 @@ class _Search:
             ease = ease if self.gap <= 0.5 * before and joins.any() else 0.1 * ease
             before = self.gap
             some = np.flatnonzero(used | joins)
-            # Rounding is all that remains below this.
-            aim = max(ease * self.gap, 0.1 * self.enough * self.objective, 1e-16)
-            last = not joins.any() and (aim < ease * self.gap or self.work.left < 0)
+            least = max(0.1 * self.enough * self.objective, 1e-16)
+            aim = max(ease * self.gap, least)
+            last = not joins.any() and aim == least  # rounding is all that remains
             A[:, some] = self._solve(group.of(some), A[:, some], self.gap, aim)
             self.rounds += 1
         return self._sparse(A)

@@ -31,6 +31,7 @@ from smalto.coders.masked_gram import (
 )
 from smalto.coders.parameters import as_weights, check_count, scaled_number
 from smalto.coders.signals import Signals
+from smalto.coders.unpenalized import NOT_POSITIVE, free_atoms
 from smalto.coders.wanted_nonzeros import Count, lam_for_nonzeros
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
@@ -63,8 +64,9 @@ class Lasso(Coder):
         have missing entries or weights of their own). While a dictionary is being learned, it is
         updated at steps 1, 2, 4, 8, ...
     penalty_weights : array (k,), optional
-        Weights w_j > 0 of the coefficients in the penalty; infinity excludes an atom, and 1e-6
-        leaves it practically unpenalized. (``encode`` also takes weights for each signal.)
+        Weights w_j of the coefficients in the penalty; infinity excludes an atom, and zero leaves it
+        unpenalized (not with ``positive=True`` or ``mean_nonzeros``). (``encode`` also takes weights
+        for each signal.)
 
     See Also
     --------
@@ -91,8 +93,10 @@ class Lasso(Coder):
         if self.mean_nonzeros is not None:
             check_number("mean_nonzeros", self.mean_nonzeros, low=0, strict=True)
         if self.penalty_weights is not None:
-            weights = as_weights("penalty_weights", self.penalty_weights)
+            weights = as_weights("penalty_weights", self.penalty_weights, zero=True)
             object.__setattr__(self, "penalty_weights", weights)
+            if self.positive and 0.0 in weights:
+                raise ValueError(NOT_POSITIVE)
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Lasso:
         """Return this problem with ``lam`` chosen from sample rows X (and D for mean_nonzeros)."""
@@ -101,9 +105,17 @@ class Lasso(Coder):
     def resolve_for(self, signals: Signals, D: Array, n_threads: int = 1) -> Lasso:
         """Return this problem with ``lam`` chosen from sample rows that may have missing entries."""
         lam: float | None
+        free = free_atoms(signals, self)
         if isinstance(self.penalty_weights, tuple):
             check_count("penalty_weights", self.penalty_weights, len(D))
-            D = D / np.asarray(self.penalty_weights, D.dtype)[:, None]
+            if self.mean_nonzeros is not None and free is None:
+                D = D / np.asarray(self.penalty_weights, D.dtype)[:, None]
+        if self.mean_nonzeros is not None and free is not None:
+            message = (
+                "mean_nonzeros cannot choose lam for atoms without a penalty (penalty_weights of "
+                "0): give lam, or a weight of 1e-6"
+            )
+            raise ValueError(message)
         if self.mean_nonzeros is not None:
             ridge, positive = float(self.ridge), bool(self.positive)
 
@@ -125,6 +137,18 @@ class Lasso(Coder):
         else:
             return self
         return replace(self, lam=lam)
+
+    def own_weights(self) -> Array | None:
+        """Return the penalty weights (1, k) of this problem; None if it has none."""
+        weights = self.penalty_weights
+        return None if weights is None else np.asarray(weights, np.float64)[None, :]
+
+    def eliminated(self) -> tuple[Lasso, float]:
+        """Return the problem of the other atoms, without its ridge, and the ridge."""
+        weights = self.penalty_weights
+        if isinstance(weights, tuple):
+            weights = tuple(weight or 1.0 for weight in weights)
+        return replace(self, ridge=0.0, penalty_weights=weights), float(self.ridge)
 
     @property
     def undecided(self) -> bool:
@@ -275,10 +299,11 @@ class Lasso(Coder):
 
     def _all_weights(self, weights: Array | None) -> Array | None:
         """Return the weights of this problem (1, k) times those of signals (n or 1, k)."""
-        if self.penalty_weights is None:
-            return weights
-        own = np.asarray(self.penalty_weights, np.float64)[None, :]
-        return own if weights is None else own * weights
+        own = self.own_weights()
+        if own is None or weights is None:
+            return weights if own is None else own
+        with np.errstate(invalid="ignore"):  # infinity excludes an atom, also if times zero
+            return np.asarray(np.nan_to_num(own * weights, nan=np.inf, posinf=np.inf))
 
     def gap(self, left: Residuals) -> Array:
         """Return the duality gap of each row; its scaled residual is the dual point.

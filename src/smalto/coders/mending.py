@@ -23,7 +23,7 @@ from smalto.coders.base import PROMISED_GAP, Certified, Coder, Sizes
 from smalto.coders.certain_bounds import least_errors
 from smalto.coders.certificates import residuals_of
 from smalto.coders.chunks import Chunk, Problem, Residuals
-from smalto.coders.codes import Codes
+from smalto.coders.codes import Codes, compressed
 from smalto.coders.parameters import of_rows
 from smalto.coders.rounding import rounded_together
 from smalto.coders.signals import Signals
@@ -190,11 +190,11 @@ class Mender:
             found[np.searchsorted(rows, part)] = codes
             bound = self.coder.lower_bound(problem, codes)
             self.lower[part] = np.maximum(self.lower[part], bound)
-        return _compressed(found)
+        return compressed(found)
 
     def _nothing(self, rows: Array) -> Codes:
         """Return zero codes: the last resort for codes that are worse."""
-        return _compressed(np.zeros((len(rows), len(self.D))))
+        return compressed(np.zeros((len(rows), len(self.D))))
 
     def _problems(self, rows: Array) -> Iterator[tuple[Array, Problem]]:
         """Yield single signals, or groups of them: their rows and their problem."""
@@ -384,11 +384,6 @@ def _say_if_slow(seconds: float, done: int, count: int) -> None:
         count,
         seconds / done,
     )
-
-
-def _compressed(codes: Array) -> Codes:
-    csr = scipy.sparse.csr_array(codes)
-    return Codes(csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data)
 
 
 def warn_if_short(short: Array | None, dtype: np.dtype[Any]) -> None:

@@ -82,26 +82,30 @@ def limit_nonzeros(asked: int, D: Array) -> int:
 
 
 def as_weights(
-    name: str, weights: npt.ArrayLike, of: str = "atom", *, finite: bool = False
+    name: str,
+    weights: npt.ArrayLike,
+    of: str = "atom",
+    *,
+    finite: bool = False,
+    zero: bool = False,
 ) -> tuple[float, ...]:
-    """Return weights, one per atom or group (``of``), as a tuple; raise unless they are > 0."""
+    """Return weights, one per atom or group (``of``), as a tuple.
+
+    Raise unless they are > 0, or zero if that is allowed.
+    """
     values = np.asarray(weights)
     if values.ndim != 1 or values.dtype.kind not in "fiu":
         message = f"{name} must be numbers, one per {of}, got {weights!r}"
         raise TypeError(message)
-    good = (values > 0) & (np.isfinite(values) | (not finite))
+    good = ((values > 0) | ((values == 0) & zero)) & (np.isfinite(values) | (not finite))
     if not good.all():
         place = int(np.argmin(good))
-        bound = "> 0 and finite" if finite else "> 0"
+        bound = (">= 0" if zero else "> 0") + (" and finite" if finite else "")
         message = f"{name} must be {bound}, got {values[place]} for {of} {place}"
-        message += way_out(values[place])
+        if values[place] == 0:
+            message += ": to leave it practically unpenalized, give 1e-6"
         raise ValueError(message)
     return tuple(float(value) for value in values)
-
-
-def way_out(weight: float) -> str:
-    """Return what to do instead of a weight of zero, to end a message with."""
-    return ": to leave it practically unpenalized, give 1e-6" if weight == 0 else ""
 
 
 def check_count(name: str, values: tuple[float, ...], expected: int, of: str = "atom") -> None:

@@ -17,6 +17,7 @@ from smalto.coders.codes import Codes, stack
 from smalto.coders.masked_gram import one_by_one
 from smalto.coders.scaling import atom_exponents, shifted
 from smalto.coders.signals import Signals
+from smalto.coders.unpenalized import Elimination
 from smalto.kernels import aligned
 from smalto.threads import run_tasks
 
@@ -39,7 +40,8 @@ class Prepared:
     n_atoms: int
     exponents: Array | None = None  # of the powers of two in the atoms of D (width,)
     slack: float = 0.0  # share of λ by which codes may violate optimality
-    _others: dict[Any, Any] = field(default_factory=dict, repr=False)
+    others: dict[Any, Prepared] = field(default_factory=dict, repr=False)  # scales, fewer atoms
+    eliminations: dict[bytes, Elimination] = field(default_factory=dict, repr=False)
 
     @cached_property
     def features(self) -> Array:
@@ -88,18 +90,18 @@ class Prepared:
         """The same in float64."""
         G = gram(self.wide, 1)
         solve = solver_of(self.problem, G, self.n_atoms)
-        return replace(self, padded=self.wide, G=G, solve=solve, slack=0.0, _others={})
+        own: dict[str, Any] = {"others": {}, "eliminations": {}}
+        return replace(self, padded=self.wide, G=G, solve=solve, slack=0.0, **own)
 
     def at(self, signals: int, weights: int = 0) -> Prepared:
         """Return the same for signals and penalty weights divided by powers of two."""
-        if (signals, weights) not in self._others:
+        if (signals, weights) not in self.others:
             problem = self.problem.rescaled(2.0**-signals, 1.0, 2.0**-weights)
             assert problem is not None
             solve = solver_of(problem, self.G, self.n_atoms, self.slack)
-            other = replace(self, problem=problem, solve=solve, _others={})
-            self._others[signals, weights] = other
-        found: Prepared = self._others[signals, weights]
-        return found
+            other = replace(self, problem=problem, solve=solve, others={}, eliminations={})
+            self.others[signals, weights] = other
+        return self.others[signals, weights]
 
 
 def prepare(D: Array, coder: Coder, n_threads: int, slack: float = 0.0) -> Prepared:

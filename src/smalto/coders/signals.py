@@ -12,7 +12,6 @@ import scipy
 from smalto.checks import Array, Rows, as_rows, check_finite, check_scale, float_dtype
 from smalto.coders.base import Coder
 from smalto.coders.chunks import groups_of_rows
-from smalto.coders.parameters import way_out
 
 Missing = Literal["nan"] | None
 
@@ -23,7 +22,7 @@ class Signals:
 
     X: Rows
     missing: Array | None = None  # (n, m) bool
-    penalty_weights: Array | None = None  # (n or 1, k), above zero
+    penalty_weights: Array | None = None  # (n or 1, k), >= 0
     groups: Array | None = None  # rows groups[g] to groups[g + 1] are a group (int64)
 
     def __len__(self) -> int:
@@ -170,11 +169,9 @@ def with_penalty_weights(signals: Signals, weights: Any, n_atoms: int) -> Signal
         )
         raise ValueError(message)
     values = np.atleast_2d(values).astype(np.float64)
-    bad = np.argwhere(~(values > 0))
+    bad = np.argwhere(~(values >= 0))
     if len(bad):
         place = tuple(int(i) for i in bad[0])
-        message = (
-            f"penalty_weights must be > 0, got {values[place]} at {place}{way_out(values[place])}"
-        )
+        message = f"penalty_weights must be >= 0, got {values[place]} at {place}"
         raise ValueError(message)
     return replace(signals, penalty_weights=values)

@@ -1,0 +1,166 @@
+"""Atoms without a penalty (weights of zero), eliminated before signals are coded.
+
+Whatever the other coefficients are, those of the unpenalized atoms U are least squares on what is
+left of the signal. So the others solve the same problem for the signal and the atoms without their
+parts in the span of U. A ridge is the same as atoms (D, √ridge I) and signals (x, 0). With missing
+entries, each signal has atoms of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from smalto.checks import Array
+from smalto.coders.base import PROMISED_GAP, Coder
+from smalto.coders.codes import Codes, compressed
+from smalto.coders.rounding import rounded_together
+from smalto.coders.signals import Signals
+
+_NOTHING = 1e-13  # share of the norm of a signal or an atom that is only rounding
+_USABLE = (1e-12, 1e-6)  # singular values, relative to the largest; the second if need be
+
+
+def free_atoms(signals: Signals, coder: Coder) -> Array | None:
+    """Return which atoms are not penalized (n or 1, k); None if all atoms of all signals are.
+
+    Weights multiply those of the coder; where one of them is infinite, the atom is excluded.
+    """
+    own, weights = coder.own_weights(), signals.penalty_weights
+    if weights is None:
+        weights, own = own, None
+    if weights is None or not (np.any(weights == 0) or (own is not None and np.any(own == 0))):
+        return None
+    free = weights == 0
+    if own is not None:
+        free = (free | (own == 0)) & np.isfinite(weights) & np.isfinite(own)
+    return free if free.any() else None
+
+
+def check_unpenalized(signals: Signals, coder: Coder) -> None:
+    """Raise ValueError if atoms are not penalized and codes are to be nonnegative."""
+    if coder.positive and free_atoms(signals, coder) is not None:
+        raise ValueError(NOT_POSITIVE)
+
+
+NOT_POSITIVE = (
+    "penalty_weights must be > 0 with positive=True, got 0.0: to leave an atom practically "
+    "unpenalized, give 1e-6"
+)
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """A dictionary without the parts of its atoms in the span of the unpenalized ones."""
+
+    D: Array  # (k, m), float64
+    free: Array  # (k,) bool
+    atoms: Array  # D without these parts; the unpenalized atoms are zero
+    basis: Array  # of the span (r, m)
+    inverses: tuple[Array, ...]  # (m, u): give coefficients of the unpenalized atoms
+
+    @classmethod
+    def of(cls, D: Array, free: Array) -> Elimination:
+        """Eliminate the unpenalized atoms of a dictionary."""
+        norms = np.linalg.norm(D[free], axis=1)
+        norms = np.where(norms > 0, norms, 1.0)
+        U, sizes, V = np.linalg.svd(D[free] / norms[:, None], full_matrices=False)
+        inverses = []
+        for least in _USABLE:
+            some = sizes > least * sizes.max(initial=0.0)
+            inverses.append((V[some].T / sizes[some]) @ U[:, some].T / norms)
+        basis = V[sizes > _USABLE[0] * sizes.max(initial=0.0)]
+        atoms = without(D, basis)
+        atoms[free] = 0.0
+        return cls(D, free, atoms, basis, tuple(inverses))
+
+    def completed(self, codes: Codes, X: Array) -> tuple[Codes, Array]:
+        """Return codes of the signals X with the coefficients of the unpenalized atoms.
+
+        Also by how much ``½‖x − αD‖²`` is above its minimum over these: that is rounding, which
+        matters if they are similar.
+        """
+        dtype, rest = codes.values.dtype, codes.as_csr(len(self.D)).astype(np.float64)
+        left = X - rest @ self.D
+        enough = 0.01 * PROMISED_GAP[dtype.itemsize] * 0.5 * np.einsum("ij,ij->i", X, X)
+        found, off = codes, np.full(len(X), np.inf)
+        for inverse in self.inverses:
+            rows = np.flatnonzero(~(off <= enough))
+            if not rows.size:
+                break
+            new = np.zeros((len(rows), len(self.D)))
+            new[:, self.free] = left[rows] @ inverse
+            wide = compressed(rest[rows] + scipy.sparse.csr_array(new))
+            tries = [wide._replace(values=wide.values.astype(dtype))]
+            if dtype == np.float32:
+                tries.append(rounded_together(wide, self.D))
+            for each in tries:
+                lost = self.lost(each, X[rows])
+                better = ~(lost >= off[rows])
+                found = found.put(rows[better], each.take(np.flatnonzero(better)))
+                off[rows[better]] = lost[better]
+        return found, off
+
+    def lost(self, codes: Codes, X: Array) -> Array:
+        """Return by how much ``½‖x − αD‖²`` is above its minimum over the unpenalized atoms."""
+        left = X - codes.as_csr(len(self.D)).astype(np.float64) @ self.D
+        return np.asarray(0.5 * np.sum((left @ self.basis.T) ** 2, axis=1))
+
+
+def without(X: Array, basis: Array) -> Array:
+    """Return the rows without their parts in a span; zero if rounding is all that is left."""
+    left = X - (X @ basis.T) @ basis
+    left -= (left @ basis.T) @ basis
+    left[np.linalg.norm(left, axis=1) <= _NOTHING * np.linalg.norm(X, axis=1)] = 0.0
+    return np.asarray(left)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Some signals of which the unpenalized atoms are the same, and the problem without these."""
+
+    rows: Array
+    X: Array  # (n, m), float64: as they are, their known entries only
+    signals: Signals  # without their parts in the span of the unpenalized atoms
+    elimination: Elimination
+    whole: bool  # whether nothing is missing
+
+
+def reduced_problems(
+    signals: Signals, D: Array, free: Array, ridge: float, known: dict[bytes, Elimination]
+) -> Iterator[Reduced]:
+    """Yield the signals by their unpenalized atoms; those with missing entries one by one.
+
+    ``known`` keeps eliminations for the next call.
+    """
+    n, k = len(signals), len(D)
+    X = signals.X.toarray() if scipy.sparse.issparse(signals.X) else signals.X
+    X = X.astype(np.float64)
+    missing, weights = signals.missing, signals.penalty_weights
+    if ridge:
+        D = np.hstack([D, np.sqrt(ridge) * np.eye(k)])
+        X = np.hstack([X, np.zeros((n, k))])
+        missing = None if missing is None else np.hstack([missing, np.zeros((n, k), np.bool_)])
+    patterns, kind = np.unique(np.broadcast_to(free, (n, k)), axis=0, return_inverse=True)
+    kind = kind.reshape(-1)
+    holes = np.zeros(n, np.bool_) if missing is None else np.asarray(missing.any(axis=1))
+    parts = [(np.flatnonzero((kind == p) & ~holes), patterns[p]) for p in range(len(patterns))]
+    parts += [(np.array([row]), patterns[kind[row]]) for row in np.flatnonzero(holes)]
+    for rows, pattern in parts:
+        if not rows.size:
+            continue
+        x, whole = X[rows], not holes[rows[0]]
+        if missing is not None and not whole:
+            here = ~missing[rows[0]]
+            x, made = x[:, here], Elimination.of(D[:, here], pattern)
+        else:
+            key = pattern.tobytes()
+            if key not in known:
+                known[key] = Elimination.of(D, pattern)
+            made = known[key]
+        own = weights if weights is None or len(weights) == 1 else weights[rows]
+        own = None if own is None else np.where(pattern | (own == 0), 1.0, own)
+        yield Reduced(rows, x, Signals(without(x, made.basis), None, own), made, whole)
