@@ -106,7 +106,7 @@ def _by_columns(model: Factorization, X: Rows, hidden: Array, n_threads: int) ->
     """Return the sums for features that are predicted from all others."""
     known = np.setdiff1d(np.arange(X.shape[1]), hidden)
     D = model.components_.astype(float_dtype(X.dtype), copy=False)
-    shown = X[:, known] if scipy.sparse.issparse(X) else np.ascontiguousarray(X[:, known])
+    shown = X[:, known]  # sparse and masked arrays stay what they are
     missing: Missing = model.missing
     over = np.ascontiguousarray(D[:, known])
     codes = encode(shown, over, steady_coder(model), missing=missing, n_threads=n_threads)
