@@ -27,7 +27,9 @@ from smalto import consensus
 from smalto.choosing import matched_similarity
 from smalto.threads import available_cores
 
-DENSITY_THRESHOLD = 0.5  # mean distance to the nearest neighbors, above which a spectrum is left out
+DENSITY_THRESHOLD = (
+    0.5  # mean distance to the nearest neighbors, above which a spectrum is left out
+)
 NEIGHBORS = 0.3  # of the starts
 
 

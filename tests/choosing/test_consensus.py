@@ -8,11 +8,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.metrics import silhouette_samples
 
 from smalto import NMF, DictionaryLearning, consensus
 from smalto.choosing.matching import cluster, match, stability, unit_atoms
 from smalto.coders import Lasso
-from sklearn.metrics import silhouette_samples
 
 
 def parts(k=4, n=150, m=24, seed=0):
