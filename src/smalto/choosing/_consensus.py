@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from smalto.checks import Array, Rows, as_rows, check_integer, check_kind, check_number
+from smalto.checks import Array, Rows, check_integer, check_kind, check_number
 from smalto.choosing.agreement import Agreement, Consensus
 from smalto.choosing.grid import Grid, as_template
 from smalto.choosing.matching import cluster, stability
 from smalto.choosing.path import Shortened, final_cost
+from smalto.choosing.prediction import as_table
 from smalto.choosing.progress import FitProgress
 from smalto.estimators.base import Factorization
 from smalto.estimators.nmf import NMF
@@ -113,8 +114,7 @@ def consensus(
     similarity = check_number("min_similarity", min_similarity, low=0, high=1)
     check_kind("refit", refit, bool | np.bool_, "True or False")
     threads, seed = resolve_threads(n_threads), as_seed(random_state)
-    if not is_dask(X) and not isinstance(X, np.ma.MaskedArray | np.memmap):
-        X = as_rows("X", X)
+    X = as_table(X)
     jobs = [(k, s) for k in reversed(grid.n_atoms) for s in range(n_starts)]
     with deferred_interrupt() as interrupted:
         starts = _all_starts(template, X, jobs, seed, progress, client, threads, interrupted)

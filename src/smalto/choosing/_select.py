@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy
 
-from smalto.checks import Rows, as_rows, check_integer, check_kind, check_number
+from smalto.checks import Rows, check_integer, check_kind, check_number
 from smalto.choosing.grid import Grid, Point, as_template
 from smalto.choosing.held_out import Blocks, HeldOut
 from smalto.choosing.one_standard_error import choose, standard_errors
 from smalto.choosing.path import Fit, Job, Problem
+from smalto.choosing.prediction import as_table
 from smalto.choosing.progress import FitProgress
 from smalto.choosing.selection import Selection
 from smalto.choosing.store import Store, about
@@ -166,8 +168,6 @@ def _table(X: Any, template: Factorization, held_out: HeldOut) -> Rows:
         if held_out.needs_masks:
             message = f"{held_out} needs an array in memory: use Blocks() for a Dask array"
             raise ValueError(message)
-    elif not isinstance(X, np.ma.MaskedArray | np.memmap):
-        X = as_rows("X", X)
     if held_out.needs_masks:
         if "missing" not in template.get_params(deep=False):
             message = (
@@ -175,9 +175,10 @@ def _table(X: Any, template: Factorization, held_out: HeldOut) -> Rows:
                 f"instead of {held_out}"
             )
             raise ValueError(message)
-        if not isinstance(X, np.ndarray):
+        if scipy.sparse.issparse(X):
             message = f"{held_out} needs a dense array: use Blocks() for a sparse one"
             raise TypeError(message)
+    X = as_table(X)
     held_out.check(*X.shape)
     return X
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from smalto.checks import Array, Rows, float_dtype
+from smalto.checks import Array, Rows, as_rows, float_dtype
 from smalto.choosing.held_out import Round, row_slices
 from smalto.coders import Coder, Lasso, encode
 from smalto.coders.signals import Missing
@@ -16,6 +16,8 @@ from smalto.estimators.base import Factorization
 from smalto.sources import is_dask
 
 ROWS_AT_ONCE = 4096
+_FEW_ZEROS = 0.1  # share of nonzeros from which on a table of at most so many entries becomes dense
+_DENSE_ENTRIES = 1 << 27
 
 
 class Predicted(NamedTuple):
@@ -75,6 +77,21 @@ def in_memory(rows: Rows) -> Rows:
     return rows.compute() if is_dask(rows) else rows
 
 
+def as_table(X: Any) -> Rows:
+    """Return X as rows that can be taken by number; a sparse array with few zeros becomes dense.
+
+    It is read by many fits, and matrix products with dense arrays are faster.
+    """
+    if is_dask(X) or isinstance(X, np.ma.MaskedArray | np.memmap):
+        return X
+    X = as_rows("X", X)
+    if scipy.sparse.issparse(X):
+        size = X.shape[0] * X.shape[1]
+        if X.nnz > _FEW_ZEROS * size and size <= _DENSE_ENTRIES:
+            return X.toarray()
+    return X
+
+
 def _squares(values: Array, where: Array | None = None) -> float:
     """Return the sum of squares of the known values."""
     known = ~np.isnan(values) if where is None else where & ~np.isnan(values)
@@ -106,7 +123,7 @@ def _by_columns(model: Factorization, X: Rows, hidden: Array, n_threads: int) ->
     """Return the sums for features that are predicted from all others."""
     known = np.setdiff1d(np.arange(X.shape[1]), hidden)
     D = model.components_.astype(float_dtype(X.dtype), copy=False)
-    shown = X[:, known] if scipy.sparse.issparse(X) else np.ascontiguousarray(X[:, known])
+    shown = X[:, known]  # sparse and masked arrays stay what they are
     missing: Missing = model.missing
     over = np.ascontiguousarray(D[:, known])
     codes = encode(shown, over, steady_coder(model), missing=missing, n_threads=n_threads)

@@ -1,0 +1,390 @@
+"""`select`: the right number of atoms, the same bits on any number of threads, and going on."""
+
+import json
+import os
+import signal
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import scipy
+
+from smalto import NMF, DictionaryLearning, SparsePCA, encode, select
+from smalto.choosing import Blocks, Entries
+from smalto.choosing.grid import Grid, Point
+from smalto.choosing.one_standard_error import choose
+from smalto.choosing.path import Job, Problem
+from smalto.choosing.prediction import predict_held_out, steady_coder
+from smalto.coders import OMP, JointLasso, Lasso
+
+
+def parts(k=4, n=160, m=24, seed=0, noise=20.0):
+    """A non-negative table of k parts."""
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(0.4, size=(n, k)) @ rng.gamma(0.4, size=(k, m))
+    return X * rng.gamma(noise, size=X.shape) / noise
+
+
+def facts(selection):
+    return [{key: row[key] for key in row if key != "seconds"} for row in selection.rows]
+
+
+@pytest.mark.parametrize("held_out", [Blocks(4, 4), Entries(0.1, 4)])
+def test_the_number_of_parts_is_found(held_out):
+    choice = select(parts(), [2, 3, 4, 5, 7], estimator=NMF, held_out=held_out, random_state=0)
+    assert choice.best_params == {"n_components": 4}
+    assert choice.best_model.components_.shape == (4, 24)
+    assert [row["n_atoms"] for row in choice.rows] == [2, 3, 4, 5, 7]
+    errors = [row["error"] for row in choice.rows]
+    assert errors[0] > errors[1] > errors[2] < errors[4]
+    costs = [row["cost"] for row in choice.rows]
+    assert costs == sorted(costs, reverse=True)  # what was learned from says nothing
+
+
+def test_the_number_of_sparsely_used_atoms_is_found():
+    rng = np.random.default_rng(0)
+    codes = (rng.random((300, 6)) < 0.3) * rng.standard_normal((300, 6))
+    X = codes @ rng.standard_normal((6, 30)) + 0.3 * rng.standard_normal((300, 30))
+    choice = select(X, [3, 5, 6, 7, 9], lam=[3.0, 1.0], random_state=0)
+    assert choice.best_params["n_components"] == 6
+    assert choice.rows[choice.chosen]["r2"] > 0.8
+
+
+def test_sparse_pca_is_chosen_too():
+    X = parts(k=5, n=400, m=100, noise=20.0)
+    choice = select(X, [3, 5, 8], estimator=SparsePCA, random_state=0)
+    errors = [row["error"] for row in choice.rows]
+    assert errors[1] < min(errors[0], errors[2])
+    assert 0.3 < choice.rows[1]["r2"] < 1.0
+
+
+def test_errors_are_those_of_a_slow_twin():
+    X, held_out = parts(n=40, m=10), Blocks(4, 3)
+    model = NMF(3, random_state=0)
+    held = held_out.round(1, 40, 10, seed=5)
+    model.fit(X[held.learned])
+    center = X[held.learned].mean(axis=0)
+    found = predict_held_out(model, X, held, center, 1)
+    squares, total, entries = 0.0, 0.0, 0
+    coder = steady_coder(model)
+    for i in held.tested:
+        for hidden in held.columns:
+            known = np.setdiff1d(np.arange(10), hidden)
+            D = model.components_
+            G = D[:, known] @ D[:, known].T + coder.ridge * np.eye(3)
+            # Non-negative least squares with the ridge as further rows.
+            tall = np.vstack([D[:, known].T, np.sqrt(coder.ridge) * np.eye(3)])
+            code, _ = scipy.optimize.nnls(tall, np.append(X[i, known], np.zeros(3)))
+            assert np.linalg.eigvalsh(G).min() > 0
+            squares += ((X[i, hidden] - code @ D[:, hidden]) ** 2).sum()
+            total += ((X[i, hidden] - center[hidden]) ** 2).sum()
+            entries += len(hidden)
+    assert found.entries == entries == len(held.tested) * 10
+    assert found.squares == pytest.approx(squares, rel=1e-6)
+    assert found.total == pytest.approx(total)
+
+
+def test_predictions_without_a_penalty_get_the_ridge_of_their_noise():
+    model = NMF(4, random_state=0).fit(parts())
+    coder = steady_coder(model)
+    C, X = model.transform(parts()), parts()
+    noise = ((X - C @ model.components_) ** 2).sum() / (160 * (24 - np.count_nonzero(C) / 160))
+    assert coder.ridge == pytest.approx(noise / np.mean(C**2), rel=0.05)
+    assert steady_coder(NMF(4, lam=0.5, random_state=0).fit(X)).ridge == 0.0
+
+
+@pytest.mark.parametrize("held_out", [Blocks(4, 3), Blocks(4, 3, contiguous=True)])
+def test_blocks_hold_out_every_entry_once(held_out):
+    counts = np.zeros((22, 11), int)
+    for number in range(held_out.n_rounds):
+        held = held_out.round(number, 22, 11, seed=3)
+        assert not set(held.learned) & set(held.tested)
+        for columns in held.columns:
+            counts[np.ix_(held.tested, columns)] += 1
+    assert (counts == 1).all()
+
+
+def test_contiguous_blocks_are_runs_of_neighbors():
+    for columns in Blocks(2, 3, contiguous=True).round(0, 10, 12, seed=1).columns:
+        gaps = np.diff(np.append(columns, columns[0] + 12))
+        assert np.count_nonzero(gaps > 1) == 1  # also across the end
+
+
+def test_entries_hold_out_the_share_asked_for():
+    rounds = [Entries(0.25, 3).round(i, 40, 10, seed=0) for i in range(3)]
+    assert [held.mask.sum() for held in rounds] == [100] * 3
+    assert (rounds[0].mask != rounds[1].mask).any()
+
+
+def test_the_rule_prefers_the_simplest_within_a_standard_error():
+    # Rounds differ much in difficulty, settings little: only differences within a round count.
+    hard = np.array([1.0, 5.0, 9.0, 13.0])
+    errors = hard + np.array([[2.0] * 4, [0.1, -0.1, 0.2, 0.0], [0.0, 0.1, 0.0, 0.05]])
+    assert choose(errors, [1, 2, 3], 1.0) == (2, 1)
+    assert choose(errors, [1, 2, 3], 0.0) == (2, 2)
+    assert choose(errors, [1, 3, 2], 1.0) == (2, 2)
+
+
+def test_the_path_takes_atoms_away_and_lowers_lam():
+    visits = Grid.of([2, 5, 3], [0.1, 1.0], None).path()
+    assert [visit.point for visit in visits] == [
+        Point(5, 0), Point(3, 0), Point(2, 0), Point(5, 1), Point(3, 1), Point(2, 1),
+    ]  # fmt: skip
+    assert [visit.parent for visit in visits] == [
+        None, Point(5, 0), Point(3, 0), Point(5, 0), Point(5, 1), Point(3, 1),
+    ]  # fmt: skip
+
+
+def test_later_fits_of_a_path_are_short():
+    steps = []
+
+    class Counted(DictionaryLearning):
+        def fit(self, X, y=None, **options):
+            super().fit(X, **options)
+            steps.append(self.n_iter_)
+            return self
+
+    X = np.random.default_rng(0).standard_normal((80, 8))
+    select(X, [2, 3, 4, 5, 6], estimator=Counted, refit=False, n_threads=1, random_state=0)
+    assert steps == 5 * [50, 10, 10, 10, 10]
+
+
+def test_the_same_bits_on_any_number_of_threads():
+    options = {"estimator": NMF, "n_starts": 2, "random_state": 3}
+    one = select(parts(), [3, 4, 5], n_threads=1, **options)
+    many = select(parts(), [3, 4, 5], n_threads=16, **options)
+    assert facts(one) == facts(many)
+    assert (one.best_model.components_ == many.best_model.components_).all()
+
+
+def test_of_several_starts_the_lowest_cost_counts():
+    one, both = (
+        select(parts(), [6, 8], estimator=NMF, n_starts=n, refit=False, random_state=0)
+        for n in (1, 3)
+    )
+    for few, more in zip(one.rows, both.rows, strict=True):
+        assert more["cost"] <= few["cost"]
+
+
+def test_sparse_and_dense_tables_give_the_same():
+    X = np.random.default_rng(0).poisson(0.1 * parts(m=60))
+    assert np.mean(X > 0) < 0.1  # fewer zeros, and the table would become dense
+    dense, sparse = (
+        select(table, [3, 4], estimator=NMF, refit=False, random_state=0)
+        for table in (X.astype(float), scipy.sparse.csr_array(X.astype(float)))
+    )
+    for a, b in zip(dense.rows, sparse.rows, strict=True):
+        assert a["error"] == pytest.approx(b["error"], rel=1e-3)
+        assert a["r2"] == pytest.approx(b["r2"], abs=1e-3)
+
+
+def test_missing_entries_neither_count_nor_spoil():
+    X = parts()
+    X[::7, ::5] = np.nan
+    choice = select(X, [3, 4, 6], estimator=NMF(1, missing="nan"), random_state=0)
+    assert choice.best_params == {"n_components": 4}
+    assert np.isfinite([row["error"] for row in choice.rows]).all()
+    masked = np.ma.masked_invalid(X)
+    again = select(masked, [3, 4, 6], estimator=NMF, refit=False, random_state=0)
+    assert [row["error"] for row in again.rows] == pytest.approx(
+        [row["error"] for row in choice.rows], rel=1e-6
+    )
+
+
+def test_coders_can_be_chosen_from():
+    X = np.random.default_rng(0).standard_normal((100, 10))
+    coders = [OMP(max_nonzeros=1), OMP(max_nonzeros=3)]
+    choice = select(X, 8, coder=coders, random_state=0)
+    assert [row["coder"] for row in choice.rows] == [repr(coder) for coder in coders]
+    assert choice.best_model.coder in coders
+
+
+def test_what_is_done_is_kept(tmp_path):
+    whole = select(parts(), [3, 4, 5], estimator=NMF, random_state=1)
+    store = tmp_path / "choice"
+    options = {"estimator": NMF, "random_state": 1, "store": store}
+    assert facts(select(parts(), [3, 4, 5], **options)) == facts(whole)
+    files = sorted(store.glob("round*"))
+    assert len(files) == 15
+    kept = {path: path.stat().st_mtime_ns for path in files}
+    for path in files[::2]:  # some are lost
+        path.unlink()
+        del kept[path]
+    again = select(parts(), [3, 4, 5], **options)
+    assert facts(again) == facts(whole)
+    assert (again.best_model.components_ == whole.best_model.components_).all()
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert len(list(store.glob("round*"))) == 15
+
+
+def test_a_store_remembers_its_seed(tmp_path):
+    first = select(parts(), [3, 4], estimator=NMF, refit=False, store=tmp_path / "s")
+    assert facts(
+        select(parts(), [3, 4], estimator=NMF, refit=False, store=tmp_path / "s")
+    ) == facts(first)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": parts(seed=1)}, "its data was"),
+        ({"n_atoms": [3, 5]}, "its n_atoms was"),
+        ({"estimator": NMF(1, tol=1e-4)}, "its parameters was"),
+        ({"held_out": Blocks(3)}, "its held_out was"),
+        ({"random_state": 2}, "begun with random_state=1"),
+    ],
+)
+def test_a_store_belongs_to_one_choice(tmp_path, change, message):
+    options = {"X": parts(), "n_atoms": [3, 4], "estimator": NMF, "random_state": 1}
+    select(**options, refit=False, store=tmp_path)
+    with pytest.raises(ValueError, match=message):
+        select(**{**options, **change}, refit=False, store=tmp_path)
+
+
+def test_a_spoilt_or_foreign_store_is_refused(tmp_path):
+    store = tmp_path / "s"
+    options = {"estimator": NMF, "refit": False, "random_state": 0}
+    select(parts(), [3], **options, store=store)
+    file = next(store.glob("round*"))
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(ValueError, match="altered"):
+        select(parts(), [3], **options, store=store)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("mine")
+    with pytest.raises(ValueError, match="neither empty nor a store"):
+        select(parts(), [3], **options, store=tmp_path / "other")
+
+
+def test_ctrl_c_leaves_what_is_done(tmp_path):
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals go to the main thread")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    fits = []
+
+    class Interrupting(NMF):
+        def fit(self, X, y=None, **options):
+            fits.append(self.n_components)
+            if len(fits) == 13:  # in the last round
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().fit(X, **options)
+
+    try:
+        options = {"estimator": Interrupting, "random_state": 0, "n_threads": 1, "store": tmp_path}
+        broken = select(parts(), [3, 4, 5], **options)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert broken.stopped == "interrupt"
+    assert broken.rows == []
+    with pytest.raises(AttributeError, match="interrupted before the best model"):
+        _ = broken.best_model
+    assert len(list(tmp_path.glob("round*"))) == 12
+    whole = select(parts(), [3, 4, 5], **options)
+    assert len(fits) == 13 + 3 + 1  # the one interrupted, the rest, and the best model
+    assert facts(whole) == facts(select(parts(), [3, 4, 5], estimator=NMF, random_state=0))
+
+
+def test_progress_counts_fits(capsys):
+    select(parts(), [3, 4], estimator=NMF, progress=True, random_state=0)
+    assert "choosing: 100 %, 0:00 left, 10 of 10 fits" in capsys.readouterr().err
+    select(parts(), [3, 4], estimator=NMF, random_state=0)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_dask_array_is_learned_from_on_its_cluster():
+    da = pytest.importorskip("dask.array")
+    distributed = pytest.importorskip("distributed")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 4)) @ rng.standard_normal((4, 12))
+    options = {
+        "estimator": DictionaryLearning(1, coder=Lasso(0.1), max_epochs=3),
+        "random_state": 0,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with distributed.Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+            lazy = select(da.from_array(X, chunks=(30, 12)), [3, 4], **options)
+            by_worker = select(X, [3, 4], **options, client=client)
+    here = select(X, [3, 4], **options)
+    assert facts(by_worker) == facts(here)
+    assert lazy.best_model.components_.shape[1] == 12
+    for a, b in zip(lazy.rows, here.rows, strict=True):
+        assert a["error"] == pytest.approx(b["error"], rel=0.2)
+
+
+def test_tables_and_pictures(monkeypatch):
+    choice = select(parts(), [3, 4, 5], lam=[0.0, 0.1], estimator=NMF, random_state=0)
+    frame = choice.table
+    assert list(frame["n_atoms"]) == [3, 4, 5, 3, 4, 5]
+    assert "→" in repr(choice)
+    ax = choice.plot()
+    assert ax.get_xlabel() == "atoms"
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert {"λ = 0.1", "λ = 0", "chosen"} <= set(labels)
+    by_lam = select(parts(), 4, lam=[0.01, 0.1, 1.0], estimator=NMF, refit=False, random_state=0)
+    assert by_lam.plot().get_xlabel() == "λ"
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    assert json.dumps(choice.table["n_atoms"]) == "[3, 4, 5, 3, 4, 5]"
+
+
+def test_the_best_model_has_the_settings_of_the_template():
+    template = NMF(1, tol=1e-2, sparse_output=True)
+    model = select(parts(), [3, 4], estimator=template, random_state=0).best_model
+    assert model.get_params() == {**template.get_params(), "n_components": 4}
+    assert template.n_components == 1
+    assert encode(parts(), model.components_, model.coder_).shape == (160, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_atoms": []}, ValueError, "n_atoms must have at least one value"),
+        ({"n_atoms": [0]}, ValueError, "n_atoms must be >= 1, got 0"),
+        ({"n_atoms": "5"}, TypeError, "n_atoms must be an integer"),
+        ({"lam": [-1.0]}, ValueError, "lam must be >= 0"),
+        ({"lam": 1.0, "coder": Lasso(1.0)}, ValueError, "give lam or coder, not both"),
+        ({"coder": [Lasso]}, TypeError, "did you mean Lasso"),
+        ({"coder": JointLasso(1.0)}, ValueError, "groups of signals are not supported"),
+        ({"estimator": "NMF"}, TypeError, "estimator must be DictionaryLearning, NMF or SparsePCA"),
+        ({"held_out": 0.1}, TypeError, "held_out must be such as Blocks"),
+        (
+            {"held_out": Blocks(200)},
+            ValueError,
+            "n_row_folds must be at most the number of samples",
+        ),
+        ({"held_out": Blocks(2, 99)}, ValueError, "n_column_folds must be at most"),
+        ({"held_out": Entries(), "estimator": SparsePCA}, ValueError, "use Blocks"),
+        ({"n_starts": 0}, ValueError, "n_starts must be >= 1"),
+        ({"warm_effort": 0.0}, ValueError, "warm_effort must be in"),
+        ({"X": np.zeros(3)}, ValueError, "must be two-dimensional"),
+        ({"X": np.full((20, 8), np.nan)}, ValueError, "NaN"),
+    ],
+)
+def test_wrong_input_is_named(options, error, message):
+    with pytest.raises(error, match=message):
+        select(**{"X": parts(), "n_atoms": [2], "random_state": 0, **options})
+
+
+def test_entries_need_a_dense_table():
+    X = scipy.sparse.csr_array(parts())
+    with pytest.raises(TypeError, match="needs a dense array"):
+        select(X, [2], estimator=NMF, held_out=Entries())
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 1.5])
+def test_shares_are_checked(share):
+    with pytest.raises(ValueError, match="share must be"):
+        Entries(share)
+
+
+def test_jobs_of_a_path_start_differently():
+    X = parts()
+    problem = Problem(NMF(1), Grid.of([5], None, None), Blocks(), 0.2, 0)
+    found = {}
+    for start in range(2):
+        problem.walk(
+            X, Job(0, start), 1, {}, lambda p, fit, s=start: found.update({s: fit}), lambda: False
+        )
+    assert not np.array_equal(found[0].D, found[1].D)
