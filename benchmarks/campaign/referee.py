@@ -170,7 +170,8 @@ def _off_free_atoms(problem: CodingProblem, theta: Array) -> Array:
         atoms = problem.D[free[row]][:, known]
         norms = np.linalg.norm(atoms, axis=1, keepdims=True)
         _, sizes, V = np.linalg.svd(atoms / np.where(norms > 0, norms, 1.0), full_matrices=False)
-        V = V[sizes > 1e-12 * sizes.max(initial=0.0)]
+        least = 1e-6 if problem.dtype == np.float32 else 1e-12  # the others are only rounding
+        V = V[sizes > least * sizes.max(initial=0.0)]
         for _ in range(2):
             theta[row, known] -= (V @ theta[row, known]) @ V
     return theta

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
 
-from smalto.checks import Array
+from smalto.checks import Array, float_dtype
 from smalto.coders.base import PROMISED_GAP, Coder
 from smalto.coders.codes import Codes, compressed
 from smalto.coders.rounding import rounded_together
 from smalto.coders.signals import Signals
 
-_NOTHING = 1e-13  # share of the norm of a signal or an atom that is only rounding
-_USABLE = (1e-12, 1e-6)  # singular values, relative to the largest; the second if need be
+# Singular values relative to the largest, and parts of signals and atoms, that are not only
+# rounding; and a value for coefficients that are otherwise too large to be rounded.
+_USABLE = {4: (1e-6, 1e-4), 8: (1e-12, 1e-8)}
 
 
 def free_atoms(signals: Signals, coder: Coder) -> Array | None:
@@ -63,17 +65,17 @@ class Elimination:
     inverses: tuple[Array, ...]  # (m, u): give coefficients of the unpenalized atoms
 
     @classmethod
-    def of(cls, D: Array, free: Array) -> Elimination:
-        """Eliminate the unpenalized atoms of a dictionary."""
+    def of(cls, D: Array, free: Array, dtype: np.dtype[Any]) -> Elimination:
+        """Eliminate the unpenalized atoms of a dictionary, whose numbers have been ``dtype``."""
         norms = np.linalg.norm(D[free], axis=1)
         norms = np.where(norms > 0, norms, 1.0)
         U, sizes, V = np.linalg.svd(D[free] / norms[:, None], full_matrices=False)
         inverses = []
-        for least in _USABLE:
+        for least in _USABLE[dtype.itemsize]:
             some = sizes > least * sizes.max(initial=0.0)
             inverses.append((V[some].T / sizes[some]) @ U[:, some].T / norms)
-        basis = V[sizes > _USABLE[0] * sizes.max(initial=0.0)]
-        atoms = without(D, basis)
+        basis = V[sizes > _USABLE[dtype.itemsize][0] * sizes.max(initial=0.0)]
+        atoms = without(D, basis, dtype)
         atoms[free] = 0.0
         return cls(D, free, atoms, basis, tuple(inverses))
 
@@ -110,11 +112,12 @@ class Elimination:
         return np.asarray(0.5 * np.sum((left @ self.basis.T) ** 2, axis=1))
 
 
-def without(X: Array, basis: Array) -> Array:
+def without(X: Array, basis: Array, dtype: np.dtype[Any]) -> Array:
     """Return the rows without their parts in a span; zero if rounding is all that is left."""
     left = X - (X @ basis.T) @ basis
     left -= (left @ basis.T) @ basis
-    left[np.linalg.norm(left, axis=1) <= _NOTHING * np.linalg.norm(X, axis=1)] = 0.0
+    least = _USABLE[dtype.itemsize][0] * np.linalg.norm(X, axis=1)
+    left[np.linalg.norm(left, axis=1) <= least] = 0.0
     return np.asarray(left)
 
 
@@ -138,7 +141,7 @@ def reduced_problems(
     """
     n, k = len(signals), len(D)
     X = signals.X.toarray() if scipy.sparse.issparse(signals.X) else signals.X
-    X = X.astype(np.float64)
+    dtype, X = float_dtype(X.dtype), X.astype(np.float64)
     missing, weights = signals.missing, signals.penalty_weights
     if ridge:
         D = np.hstack([D, np.sqrt(ridge) * np.eye(k)])
@@ -155,12 +158,12 @@ def reduced_problems(
         x, whole = X[rows], not holes[rows[0]]
         if missing is not None and not whole:
             here = ~missing[rows[0]]
-            x, made = x[:, here], Elimination.of(D[:, here], pattern)
+            x, made = x[:, here], Elimination.of(D[:, here], pattern, dtype)
         else:
             key = pattern.tobytes()
             if key not in known:
-                known[key] = Elimination.of(D, pattern)
+                known[key] = Elimination.of(D, pattern, dtype)
             made = known[key]
         own = weights if weights is None or len(weights) == 1 else weights[rows]
         own = None if own is None else np.where(pattern | (own == 0), 1.0, own)
-        yield Reduced(rows, x, Signals(without(x, made.basis), None, own), made, whole)
+        yield Reduced(rows, x, Signals(without(x, made.basis, dtype), None, own), made, whole)
