@@ -52,7 +52,11 @@ def test_the_number_of_sparsely_used_atoms_is_found():
 
 
 def test_sparse_pca_is_chosen_too():
-    X = parts(k=5, n=400, m=100, noise=20.0)
+    rng = np.random.default_rng(0)
+    D = rng.gamma(0.3, size=(5, 100))
+    X = rng.gamma(0.3, size=(400, 5)) @ D
+    noise = 10 * (X**2).mean() / X.var()
+    X *= rng.gamma(noise, size=X.shape) / noise
     choice = select(X, [3, 5, 8], estimator=SparsePCA, random_state=0)
     errors = [row["error"] for row in choice.rows]
     assert errors[1] < min(errors[0], errors[2])
