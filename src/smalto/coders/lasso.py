@@ -81,6 +81,7 @@ class Lasso(Coder):
 
     own_gram: ClassVar[bool] = True
     can_be_rough: ClassVar[bool] = True
+    rows_per_task: ClassVar[int] = 256
 
     def __post_init__(self) -> None:
         if self.lam is not None:
