@@ -308,3 +308,12 @@ def test_matrices_of_many_signals_are_made_again(monkeypatch):
         np.testing.assert_allclose(new, A, atol=1e-9)
         assert rounds > 0
         assert gap <= 1e-10
+
+
+@pytest.mark.parametrize("coder", [JointLasso(0.1), JointOMP(3), JointOMP(eps=0.1)])
+def test_zero_atoms_are_never_used(coder):
+    X = np.random.default_rng(0).standard_normal((6, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the bound is out of reach, and all codes are zero
+        codes = encode(X, np.zeros((4, 5)), coder, mask=X > 1.0)
+    assert codes.nnz == 0

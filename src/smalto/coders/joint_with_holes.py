@@ -188,13 +188,13 @@ class _Matrices:
                 matrix = np.concatenate([matrix, extra], axis=1)
                 scale = 1.0 / np.linalg.norm(matrix, axis=1)
                 R = np.asarray(np.linalg.qr(matrix * scale[:, None, :], mode="r"))
-                half = np.linalg.solve(R.transpose(0, 2, 1), scale[:, :, None] * np.eye(k))
+                half = _inverse(R.transpose(0, 2, 1)) * scale[:, None, :]
                 yield rows, half.transpose(0, 2, 1) @ half
             else:
                 matrix = matrix + np.diag(pull)
                 scale = 1.0 / np.sqrt(np.diagonal(matrix, axis1=1, axis2=2))
                 matrix *= scale[:, :, None] * scale[:, None, :]
-                yield rows, np.linalg.inv(matrix) * (scale[:, :, None] * scale[:, None, :])
+                yield rows, _inverse(matrix) * (scale[:, :, None] * scale[:, None, :])
 
 
 def _newton(group: Group, matrices: _Matrices, A: Array, mu: float) -> tuple[Array, float]:
@@ -232,6 +232,14 @@ def _newton(group: Group, matrices: _Matrices, A: Array, mu: float) -> tuple[Arr
             return new, slope
         length *= 0.5
     return A, 0.0
+
+
+def _inverse(matrices: Array) -> Array:
+    """Return inverses; pseudoinverses where rounding makes a matrix singular."""
+    try:
+        return np.asarray(np.linalg.inv(matrices))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(matrices))
 
 
 def _solved(matrix: Array, right: Array) -> Array:

@@ -28,7 +28,7 @@ def pursue_with_holes(
     outside, free = norms.copy(), np.ones(len(D), np.bool_)
     bases = _Bases(X, D, known)
     left, error, codes = X, total, np.zeros((len(X), 0))
-    while len(bases.atoms) < pursuit.most and error > pursuit.eps:
+    while len(bases.atoms) < min(pursuit.most, len(D)) and error > pursuit.eps:
         able = free & (outside > least * norms)
         squares = (left @ D.T) ** 2
         gains = np.divide(squares, outside, out=np.zeros_like(squares), where=able).sum(axis=0)

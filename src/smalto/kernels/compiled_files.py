@@ -73,7 +73,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
         """Return the compiled kernel for these types of arguments; None if there is none."""
         if not self._enabled or compiling_for_a_kernel():
             return None
-        target_context.refresh()
+        _prepare(target_context)
         for path in self._places(sig, target_context.codegen()):
             data = _read(path)
             if data is not None:
@@ -86,7 +86,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
         """Return the file that will have the kernel for these types; None if there is no need."""
         if not self._enabled:
             return None
-        target_context.refresh()
+        _prepare(target_context)
         path = None
         for path in self._places(sig, target_context.codegen()):
             if path.exists():
@@ -162,6 +162,12 @@ def recorded() -> Iterator[Record]:
         outer.read |= _record.read
         outer.made |= _record.made
         _record = outer
+
+
+def _prepare(target_context: Any) -> None:
+    """Let Numba load what it has not loaded yet, which calls LLVM."""
+    with interrupts_wait():
+        target_context.refresh()
 
 
 def _read(path: Path) -> Any:
