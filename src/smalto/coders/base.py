@@ -96,9 +96,6 @@ class Coder(ABC):
     can_be_rough: ClassVar[bool] = False
     """Whether `rough_solver` is faster than `solver`."""
 
-    rows_per_task: ClassVar[int] = 128
-    """Signals that a thread codes at a time, at least: more where each takes little time."""
-
     positive: bool = False
     """Whether codes are nonnegative."""
 

@@ -29,9 +29,9 @@ from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
 from smalto.warn import warn
 
-# Rows coded as one task, at most. Depends on the number of rows, never on the number of threads.
+# Rows coded as one task. Depends on the number of rows, never on the number of threads.
+CHUNK = 128
 LARGEST_CHUNK = 1024
-_ROWS_FOR_ADVICE = 2048
 ROWS_AT_ONCE = 8192  # rows whose codes are in memory at a time if only their cost is needed
 
 
@@ -111,7 +111,7 @@ def code_rows(
         if coded is not None:
             return coded
     start = start if "start" in prepared.coder.takes else None
-    cuts = _cuts(n, signals.groups, prepared.coder.rows_per_task)
+    cuts = _cuts(n, signals.groups)
     parts: list[Any] = [None] * (len(cuts) - 1)
     dtype = prepared.G.dtype
     signals, prepared = _with_ordinary_weights(signals, prepared)
@@ -144,7 +144,7 @@ def _code_linearly(
     values = both[:size].reshape(n, count)
     indices = both[size:].view(np.int32)[:size].reshape(n, count)
     norms, fit = np.empty(n), np.empty(n)
-    cuts = _cuts(n, None, prepared.coder.rows_per_task)
+    cuts = _cuts(n, None)
     ordinary = np.zeros(len(cuts) - 1, np.bool_)
 
     def task(number: int) -> None:
@@ -360,9 +360,9 @@ def _mended(
     return codes.put(rows, new), whole
 
 
-def _cuts(n: int, groups: Array | None, least: int) -> list[int]:
+def _cuts(n: int, groups: Array | None) -> list[int]:
     """Return the boundaries between the rows of successive tasks; groups are not split."""
-    chunk = min(max(least, n // 16), LARGEST_CHUNK)
+    chunk = min(max(CHUNK, n // 16), LARGEST_CHUNK)
     if groups is None:
         return [*range(0, n, chunk), n] if n else [0, 0]
     ends = groups[np.searchsorted(groups, np.arange(chunk, n + chunk, chunk))[:-1]]
@@ -429,6 +429,6 @@ def warn_if_out_of_reach(
 
 def warn_of_zeros(coder: Coder, X: Rows, D: Array) -> None:
     """Warn that all codes of the rows X are zero, if the coder can say what to change."""
-    advice = coder.advice_on_zeros(X[:_ROWS_FOR_ADVICE], D)
+    advice = coder.advice_on_zeros(X[: 16 * CHUNK], D)
     if advice is not None:
         warn(f"every code is zero: {advice}")

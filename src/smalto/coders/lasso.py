@@ -85,7 +85,6 @@ class Lasso(Coder):
     takes: ClassVar[frozenset[str]] = frozenset({"mask", "penalty_weights", "start"})
     own_gram: ClassVar[bool] = True
     can_be_rough: ClassVar[bool] = True
-    rows_per_task: ClassVar[int] = 256
 
     def __post_init__(self) -> None:
         if self.lam is not None:

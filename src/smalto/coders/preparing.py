@@ -71,8 +71,6 @@ class Prepared:
     @cached_property
     def used_atoms(self) -> Array:
         """The atoms that are not zero."""
-        if len(self.used) == self.n_atoms:
-            return self.padded[: self.n_atoms]
         return self.padded[self.used]
 
     @cached_property
