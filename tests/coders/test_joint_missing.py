@@ -317,3 +317,20 @@ def test_zero_atoms_are_never_used(coder):
         warnings.simplefilter("ignore")  # the bound is out of reach, and all codes are zero
         codes = encode(X, np.zeros((4, 5)), coder, mask=X > 1.0)
     assert codes.nnz == 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_tiny_lam_and_duplicate_atoms_take_few_rounds(dtype):
+    """The barrier is then larger than the penalty of all atoms, which stay nevertheless."""
+    X, D = ordinary(13, n=6, k=1, m=9)
+    D = np.vstack([D, D]).astype(dtype)
+    lam, mask = 1e-7, holes(X, 0.3)
+    codes, info = encode(
+        X.astype(dtype), D, JointLasso(lam), mask=mask, groups=np.zeros(6), return_info=True
+    )
+    assert info.iterations.max() < 20
+    half = 0.5 * (np.where(mask, 0.0, X) ** 2).sum()
+    gap = gap_by_definition(
+        X.astype(dtype).astype(float), D.astype(float), codes.toarray(), lam, mask
+    )
+    assert gap <= {np.float32: 1e-3, np.float64: 1e-8}[dtype] * half

@@ -233,3 +233,24 @@ def test_learning_keeps_a_free_atom():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.transform(X[:5])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("off", [1e-3, 1e-5, 1e-8])
+@pytest.mark.parametrize("coder", [Lasso(0.05), L1Ball(0.3)], ids=repr)
+def test_similar_atoms_without_a_penalty(coder, off, dtype):
+    """Their coefficients may be large: rounding is kept small, constraints are kept."""
+    rng = np.random.default_rng(0)
+    X, D = ordinary(6, n=30)
+    D[1:4] = D[0] + off * rng.standard_normal((3, 16))
+    X, D = X.astype(dtype), D.astype(dtype)
+    weights = np.ones(len(D))
+    weights[:4] = 0.0
+    codes, info = encode(X, D, coder, penalty_weights=weights, return_info=True)
+    A, wide, atoms = codes.toarray().astype(float), X.astype(float), D.astype(float)
+    if isinstance(coder, L1Ball):
+        assert (np.abs(A[:, 4:]).sum(axis=1) <= 0.3 * (1 + 1e-6)).all()
+    value = cost(wide, atoms, A, coder, weights, np.zeros(X.shape, bool))
+    half = 0.5 * (wide**2).sum(axis=1)
+    assert (value <= half * (1 + 1e-6)).all()
+    assert (info.gap <= {np.float32: 1e-3, np.float64: 1e-8}[dtype] * half).all()

@@ -93,7 +93,8 @@ class _Search:
             least = max(0.1 * self.enough * self.objective, 1e-16)
             aim = max(ease * self.gap, least)
             last = not joins.any() and aim == least  # rounding is all that remains
-            A[:, some] = self._solve(group.of(some), A[:, some], self.gap, aim)
+            A[:, some], mu = self._solve(group.of(some), A[:, some], self.gap, aim)
+            A = self._without_idle(A, mu)
             self.rounds += 1
         return self._sparse(A)
 
@@ -112,23 +113,30 @@ class _Search:
         self.gap = 0.5 * square * (1.0 - scale) ** 2 + penalty - scale * np.sum(A * C)
         return sizes
 
-    def _solve(self, group: Group, A: Array, first: float, aim: float) -> Array:
-        """Return the codes on a working set; the barrier falls until it is below ``aim``."""
+    def _without_idle(self, A: Array, mu: float) -> Array:
+        """Return the codes without atoms that the barrier alone may keep, if that is as good."""
+        idle = self.group.lam * _sizes(A) <= mu
+        slim = np.where(idle, 0.0, A)
+        self._measure(A)
+        allowed = 2.0 * self.gap
+        self._measure(slim)
+        return slim if self.gap <= allowed else A
+
+    def _solve(self, group: Group, A: Array, first: float, aim: float) -> tuple[Array, float]:
+        """Return the codes on a working set, and μ; the barrier falls until it is below ``aim``."""
         count = len(group.D)
         matrices = _Matrices(group, self.careful)
         mu, last = max(first, aim) / count, aim / count
         while True:
             for _ in range(_MOST_STEPS):
                 if not self.work.allows(*matrices.sizes):
-                    return A
+                    return A, mu
                 A, fell = _newton(group, matrices, A, mu)
                 if fell <= _LOOSE * mu:
                     break
             if mu <= last:
-                break
+                return A, mu
             mu = max(_FALL * mu, last)
-        A[:, group.lam * _sizes(A) <= mu] = 0.0
-        return A
 
     def _sparse(self, A: Array) -> Array:
         """Return the codes without atoms that only the barrier keeps, solved to the end."""

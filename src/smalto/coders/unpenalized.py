@@ -93,16 +93,17 @@ class Elimination:
             rows = np.flatnonzero(~(off <= enough))
             if not rows.size:
                 break
-            new = np.zeros((len(rows), len(self.D)))
-            new[:, self.free] = left[rows] @ inverse
-            wide = compressed(rest[rows] + scipy.sparse.csr_array(new))
-            tries = [wide._replace(values=wide.values.astype(dtype))]
+            new = compressed(left[rows] @ inverse)
+            tries = [new._replace(values=new.values.astype(dtype))]
             if dtype == np.float32:
-                tries.append(rounded_together(wide, self.D))
+                tries.append(rounded_together(new, self.D[self.free]))
             for each in tries:
-                lost = self.lost(each, X[rows])
+                all_atoms = each._replace(indices=np.flatnonzero(self.free)[each.indices])
+                both = compressed(rest[rows] + all_atoms.as_csr(len(self.D)))
+                both = both._replace(values=both.values.astype(dtype))
+                lost = self.lost(both, X[rows])
                 better = ~(lost >= off[rows])
-                found = found.put(rows[better], each.take(np.flatnonzero(better)))
+                found = found.put(rows[better], both.take(np.flatnonzero(better)))
                 off[rows[better]] = lost[better]
         return found, off
 
