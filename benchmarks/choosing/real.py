@@ -28,11 +28,11 @@ def faces():
 def genes():
     """Return the choice for expression of genes."""
     folder = Path(os.environ["SMALTO_DATA"])
-    X = np.load(folder / "breast_chin2006" / "breastdata.npz")["rna_std"][::5]
+    X = np.load(folder / "breast_chin2006" / "breastdata.npz")["rna_std"][::10]
     return select(
         X,
-        [5, 10, 20, 40, 60, 80, 120],
-        lam=[4.0, 2.0, 1.0],
+        [20, 40, 80, 160, 320, 640],
+        lam=[1.0, 0.5],
         estimator=DictionaryLearning(1),
         refit=False,
         random_state=0,
