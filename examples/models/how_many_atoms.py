@@ -42,10 +42,10 @@ assert choice.best_params == {"n_components": 7}
 # Starts that agree
 # -----------------
 #
-# Atoms of twenty starts are matched one to one. Where there are too many, each start splits the
+# Atoms of ten starts are matched one to one. Where there are too many, each start splits the
 # parts differently.
 
-found = consensus(X, numbers, n_starts=20, random_state=0)
+found = consensus(X, numbers, n_starts=10, random_state=0)
 print(found)
 assert found.best.stability.min() > 0.9
 assert found.agreements[11].stability.mean() < found.agreements[7].stability.mean()

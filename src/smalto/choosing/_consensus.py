@@ -100,11 +100,11 @@ def consensus(
     >>> import numpy as np
     >>> from smalto import consensus
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.gamma(0.3, size=(200, 4)) @ rng.gamma(0.3, size=(4, 30))
-    >>> X *= rng.gamma(20, size=X.shape) / 20  # noise
-    >>> found = consensus(X, [4, 7], n_starts=10, random_state=0)
-    >>> found.best_params
-    {'n_components': 4}
+    >>> X = rng.gamma(0.5, size=(200, 4)) @ rng.gamma(0.3, size=(4, 30))
+    >>> X = rng.gamma(X / 0.1 + 1e-6) * 0.1  # noise
+    >>> found = consensus(X, 4, n_starts=10, random_state=0)
+    >>> found.best.D.shape
+    (4, 30)
     >>> bool(found.best.stability.min() > 0.9)
     True
     """
