@@ -1,9 +1,10 @@
-"""Real tables: the curve of `select` has its lowest point inside the grid.
+"""Where the curve of `select` has its lowest point on real tables.
 
     SMALTO_DATA=folder python -m benchmarks.choosing.real faces
     SMALTO_DATA=folder python -m benchmarks.choosing.real genes
 
-Faces are those of CBCL (every fourth one) for `NMF`, genes those of Chin et al. 2006, one sample
+It says whether that is inside the grid. Faces are those of CBCL (every fourth one) for `NMF`,
+genes those of Chin et al. 2006, one sample
 per gene, for `DictionaryLearning`. The folder is described in `benchmarks/paper/data.py`.
 """
 

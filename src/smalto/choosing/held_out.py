@@ -132,7 +132,7 @@ class Entries(HeldOut):
 
     See Also
     --------
-    Blocks : Blocks of samples and features, several times faster.
+    Blocks : Blocks of samples and features, with nothing missing while learning.
 
     Notes
     -----
