@@ -286,12 +286,13 @@ def _code_freely(
     problem, ridge = prepared.problem.eliminated()
     D, dtype = prepared.wide[: prepared.n_atoms], prepared.G.dtype
     pieces, order = [], []
-    for some in reduced_problems(part, D, free, ridge, prepared.eliminations):
-        made = some.elimination
-        rest = prepared.others.get(made.free.tobytes()) if some.whole else None
+    same = len(free) == 1  # for all signals: kept for other chunks
+    for some in reduced_problems(part, D, free, ridge, prepared.eliminations if same else {}):
+        made, keep = some.elimination, same and some.whole
+        rest = prepared.others.get(made.free.tobytes()) if keep else None
         if rest is None:
             rest = prepare(made.atoms.astype(dtype), problem, 1)
-        if some.whole:
+        if keep:
             prepared.others[made.free.tobytes()] = rest
         signals = replace(some.signals, X=as_floats(some.signals.X, dtype))
         own = None if numbers is None else numbers[some.rows]
