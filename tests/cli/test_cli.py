@@ -132,8 +132,13 @@ def test_an_error_that_python_made_of_ctrl_c_is_ctrl_c(monkeypatch, capsys):
         load()
     assert ended.value.exit_code == INTERRUPTED
 
+    assert capsys.readouterr().err == "smalto: stopped\n"
+
+
+@pytest.mark.parametrize("cause", [RuntimeError("in place of it"), KeyboardInterrupt()])
+def test_ctrl_c_before_a_command_begins(monkeypatch, capsys, cause):
     def interrupted(**options):
-        raise RuntimeError("in place of it") from KeyboardInterrupt()
+        raise cause from KeyboardInterrupt()
 
     monkeypatch.setitem(cli.main.__globals__, "app", interrupted)
     with pytest.raises(SystemExit) as stopped:

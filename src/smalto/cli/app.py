@@ -62,7 +62,8 @@ def main() -> None:
     show_warnings()
     try:
         app(prog_name="smalto")
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:  # Ctrl-C while commands are being made, too
         if not comes_from_ctrl_c(error):
             raise
+        typer.echo("smalto: stopped", err=True)
         sys.exit(INTERRUPTED)
