@@ -46,10 +46,10 @@ assert result.stopped == "callback"
 # -------------------
 #
 # They can be drawn from the result, a model, an estimator, or from the log of a run that still goes
-# on. The hundred patches of a step use most of the atoms, and none had to be replaced.
+# on. The hundred patches of a step use most of the atoms, and very few had to be replaced.
 
 log = folder / "run.jsonl"
-assert not any(record.replaced for record in result.history)
+assert sum(record.replaced for record in result.history) < 10
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 cost_curve(log, "samples", ax=axes[0])
 axes[0].set_title("costs of held-out patches")
