@@ -27,8 +27,8 @@ QUICK = {
     "sparse_cca_of_genomes",
 }
 PUBLIC = [
-    "smalto", "smalto.coders", "smalto.constraints", "smalto.datasets", "smalto.distributed",
-    "smalto.image", "smalto.learners", "smalto.learning", "smalto.plot", "smalto.projections",
+    "smalto", "smalto.choosing", "smalto.coders", "smalto.constraints", "smalto.datasets", "smalto.distributed",
+    "smalto.image", "smalto.learners", "smalto.learning", "smalto.plot", "smalto.projections", "smalto.reporting",
     "smalto.sources",
 ]  # fmt: skip
 
