@@ -20,8 +20,9 @@ from smalto.checks import (
 from smalto.coders.base import Coder, check_coder, check_takes
 from smalto.coders.certificates import gaps
 from smalto.coders.codes import Codes
-from smalto.coders.coding import code_rows, warn_if_out_of_reach, warn_of_zeros
+from smalto.coders.coding import code_rows, warn_of_zeros
 from smalto.coders.lasso import Lasso
+from smalto.coders.out_of_reach import warn_if_out_of_reach
 from smalto.coders.preparing import prepare
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_penalty_weights
 from smalto.coders.unpenalized import check_unpenalized

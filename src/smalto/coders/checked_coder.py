@@ -14,8 +14,8 @@ from smalto.coders.codes import Codes
 
 def solver_of(coder: Coder, G: Array, n_atoms: int, slack: float = 0.0) -> Solver:
     """Return the solver of a coder; if the coder is a user's own, one that checks its codes."""
-    # A subclass of a user's own that has another solver is asked for that one.
-    rough = slack and (is_built_in(coder) or "rough_solver" in vars(type(coder)))
+    # A subclass that has another solver only is asked for that one.
+    rough = slack and issubclass(_origin(coder, "rough_solver"), _origin(coder, "solver"))
     with named(coder, "solver"):
         solve = coder.rough_solver(G, slack) if rough else coder.solver(G)
     if is_built_in(coder):
@@ -50,6 +50,11 @@ def penalty_of(coder: Coder, codes: Any, groups: Array | None) -> Array:
         raise ValueError(message)
     check_finite(f"what {name} returned", values)
     return values.astype(np.float64, copy=False)
+
+
+def _origin(coder: Coder, method: str) -> type:
+    """Return the class that a method of a coder comes from."""
+    return next(kind for kind in type(coder).__mro__ if method in vars(kind))
 
 
 def _check_codes(name: str, codes: Any, n_rows: int, n_atoms: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,11 @@ from smalto.checks import Array, Rows, as_floats, is_built_in
 from smalto.coders.base import PROMISED_GAP, Coder
 from smalto.coders.checked_coder import penalty_of
 from smalto.coders.chunks import Chunk
-from smalto.coders.codes import Codes, compressed, stack
+from smalto.coders.coded import Coded, stacked
+from smalto.coders.codes import Codes, compressed
+from smalto.coders.linear import code_linearly
 from smalto.coders.mending import Mender, doubtful, unmeasured, warn_if_short, whole_groups
+from smalto.coders.out_of_reach import exceeds
 from smalto.coders.parameters import of_rows
 from smalto.coders.preparing import Prepared, prepare, products, solve_part, squared_norms
 from smalto.coders.scaling import (
@@ -33,48 +36,6 @@ from smalto.warn import warn
 CHUNK = 128
 LARGEST_CHUNK = 1024
 ROWS_AT_ONCE = 8192  # rows whose codes are in memory at a time if only their cost is needed
-
-
-@dataclass(frozen=True)
-class Coded:
-    """Codes of a batch of rows and their errors."""
-
-    codes: Codes
-    fit: Array  # ½‖x − αD‖² of each row, float64
-    norms: Array  # ‖x‖² of each row, float64
-    rounds: Array  # rounds of the solver for each row
-    short: Array | None = None  # how far codes are from their optimum, see `mending.py`
-
-    def times(self, exponent: int) -> Coded:
-        """Return the codes of signals that are ``2^exponent`` times as large."""
-        return replace(
-            self,
-            codes=scaled_codes(self.codes, exponent, None),
-            fit=np.ldexp(self.fit, 2 * exponent),
-            norms=np.ldexp(self.norms, 2 * exponent),
-        )
-
-    def take(self, rows: Array) -> Coded:
-        """Return these rows, in this order."""
-        short = None if self.short is None else self.short[rows]
-        codes = self.codes.take(rows)
-        return Coded(codes, self.fit[rows], self.norms[rows], self.rounds[rows], short)
-
-
-def _stacked(parts: list[Coded]) -> Coded:
-    """Return the rows of several parts, one after the other."""
-    short = None
-    if any(part.short is not None for part in parts):
-        short = np.concatenate(
-            [np.zeros(len(part.fit)) if part.short is None else part.short for part in parts]
-        )
-    return Coded(
-        stack([part.codes for part in parts]),
-        np.concatenate([part.fit for part in parts]),
-        np.concatenate([part.norms for part in parts]),
-        np.concatenate([part.rounds for part in parts]),
-        short,
-    )
 
 
 def code_rows(
@@ -105,13 +66,13 @@ def code_rows(
         Compute ``fit``, which is otherwise undefined.
     """
     n = len(signals)
-    W = prepared.linear if prepared.exponents is None and signals.missing is None else None
-    if W is not None:
-        coded = _code_linearly(signals, W, prepared, n_threads, measured)
-        if coded is not None:
-            return coded
-    start = start if "start" in prepared.coder.takes else None
     cuts = _cuts(n, signals.groups)
+    W = prepared.linear if prepared.exponents is None else None
+    if W is not None:
+        linear = code_linearly(signals, W, prepared, cuts, n_threads, measured)
+        if linear is not None:
+            return linear
+    start = start if "start" in prepared.coder.takes else None
     parts: list[Any] = [None] * (len(cuts) - 1)
     dtype = prepared.G.dtype
     signals, prepared = _with_ordinary_weights(signals, prepared)
@@ -128,47 +89,9 @@ def code_rows(
         )
 
     run_tasks(task, len(parts), n_threads)
-    coded = _stacked(parts)
+    coded = stacked(parts)
     warn_if_short(coded.short, dtype)
     return coded
-
-
-def _code_linearly(
-    signals: Signals, W: Array, prepared: Prepared, n_threads: int, measured: bool
-) -> Coded | None:
-    """Code rows by one product ``x Wᵀ``, straight into the result; None if some are of unusual size."""
-    n, count, dtype = len(signals), len(prepared.used), prepared.G.dtype
-    size = n * count
-    # One array for both: the system takes the memory of two back at each call.
-    both = np.empty(size + -(-4 * size // dtype.itemsize), dtype)
-    values = both[:size].reshape(n, count)
-    indices = both[size:].view(np.int32)[:size].reshape(n, count)
-    norms, fit = np.empty(n), np.empty(n)
-    cuts = _cuts(n, None)
-    ordinary = np.zeros(len(cuts) - 1, np.bool_)
-
-    def task(number: int) -> None:
-        rows = slice(cuts[number], cuts[number + 1])
-        x = as_floats(signals.X[rows], dtype)
-        with np.errstate(over="ignore"):
-            squares = squared_norms(x)
-            ordinary[number] = signal_exponents(x, squares) is None
-        if ordinary[number]:
-            norms[rows], indices[rows] = squares, prepared.used
-            products(x, W, values[rows])
-            if measured:
-                fit[rows] = _fit_dense(x, values[rows], prepared)
-
-    run_tasks(task, len(ordinary), n_threads)
-    if not ordinary.all():
-        return None
-    codes = Codes(count * np.arange(n + 1), indices.reshape(-1), values.reshape(-1))
-    return Coded(codes, fit, norms, np.ones(n, np.int32))
-
-
-def _fit_dense(x: Rows, values: Array, prepared: Prepared) -> Array:
-    """Return ``½‖x − αD‖²`` of each row, from the coefficients of all atoms in use."""
-    return 0.5 * squared_norms(np.asarray(x - values @ prepared.used_atoms))
 
 
 def _with_ordinary_weights(signals: Signals, prepared: Prepared) -> tuple[Signals, Prepared]:
@@ -214,7 +137,7 @@ def _code_part(
             )
             pieces.append(piece.times(int(exponent)))
             order.append(rows)
-        coded = _stacked(pieces).take(np.argsort(np.concatenate(order)))
+        coded = stacked(pieces).take(np.argsort(np.concatenate(order)))
     if prepared.exponents is not None:
         coded = replace(coded, codes=scaled_codes(coded.codes, 0, prepared.exponents))
     return coded
@@ -232,13 +155,10 @@ def _code_chunk(
     free = free_atoms(part, prepared.problem)
     if free is not None:
         return _code_freely(part, norms, prepared, numbers, measured, free)
-    n, x = len(part), part.X
-    if prepared.linear is not None and part.missing is None:
-        values = products(x, prepared.linear)
-        count = values.shape[1]
-        codes = Codes(count * np.arange(n + 1), np.tile(prepared.used, n), values.reshape(-1))
-        fit = _fit_dense(x, values, prepared) if measured else np.zeros(n)
-        return Coded(codes, fit, norms.astype(np.float64), np.ones(n, np.int32))
+    n, x, W = len(part), part.X, prepared.linear
+    coded = None if W is None else code_linearly(part, W, prepared, [0, n], 1, measured)
+    if coded is not None:
+        return coded
     Q = products(x, prepared.padded, _room_for_products(n, prepared))
     rounds, fit = np.zeros(n, np.int32), np.zeros(n)
     chunk = Chunk(
@@ -264,7 +184,7 @@ def _code_chunk(
         if unsure.size:
             _fit_directly(part, unsure, codes, prepared.wide, fit)
         eps = np.asarray(bound) if part.groups is not None else of_rows("eps", bound, numbers, n)
-        missed = np.flatnonzero(_exceeds(eps, fit, chunk.norms, Q.dtype, part.groups))
+        missed = np.flatnonzero(exceeds(eps, fit, chunk.norms, Q.dtype, part.groups))
         if part.groups is not None:
             missed = part.groups[missed]
         rows = whole_groups(np.union1d(rows, missed), part.groups)
@@ -307,7 +227,7 @@ def _code_freely(
         said = short if short.any() else coded.short
         pieces.append(replace(coded, codes=codes, norms=whole, short=said))
         order.append(some.rows)
-    coded = _stacked(pieces).take(np.argsort(np.concatenate(order)))
+    coded = stacked(pieces).take(np.argsort(np.concatenate(order)))
     if measured or coded.short is not None:
         _fit_directly(part, np.arange(len(part)), coded.codes, D, coded.fit)
     if coded.short is None or problem.error_bound() is not None:
@@ -389,43 +309,6 @@ def mean_cost(signals: Signals, D: Array, coder: Coder, n_threads: int) -> float
         total += float(coded.fit.sum())
         total += float(penalty_of(coder, coded.codes.as_csr(len(D)), part.groups).sum())
     return total / n
-
-
-def count_out_of_reach(
-    coder: Coder, coded: Coded, dtype: np.dtype[Any], groups: Array | None
-) -> int:
-    """Return the number of signals (or groups) whose error exceeds the coder's bound."""
-    eps = coder.error_bound()
-    if eps is None:
-        return 0
-    missed = _exceeds(np.asarray(eps), coded.fit, coded.norms, dtype, groups)
-    if coded.short is not None:  # what rounding alone keeps from the bound is counted elsewhere
-        missed &= (coded.short if groups is None else coded.short[groups[:-1]]) < 1.0
-    return int(np.count_nonzero(missed))
-
-
-def _exceeds(
-    eps: Array, fit: Array, norms: Array, dtype: np.dtype[Any], groups: Array | None
-) -> Array:
-    """Return whether the error of each signal (or group) exceeds eps by more than rounding."""
-    rounding = 1e-5 if dtype == np.float32 else 1e-10
-    errors = 2.0 * fit - rounding * norms
-    if groups is not None:
-        errors = np.add.reduceat(errors, groups[:-1]) / np.diff(groups) if len(errors) else errors
-    return np.asarray(errors > eps)
-
-
-def warn_if_out_of_reach(
-    coder: Coder, coded: Coded, dtype: np.dtype[Any], groups: Array | None
-) -> None:
-    """Warn if the error of signals (or groups) exceeds the coder's bound."""
-    count = count_out_of_reach(coder, coded, dtype, groups)
-    if count:
-        total = f"{len(coded.fit)} signals" if groups is None else f"{len(groups) - 1} groups"
-        message = (
-            f"eps is out of reach for {count} of {total}: their codes are least-squares solutions"
-        )
-        warn(message)
 
 
 def warn_of_zeros(coder: Coder, X: Rows, D: Array) -> None:

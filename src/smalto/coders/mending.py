@@ -147,23 +147,24 @@ class Mender:
         if self.dtype == np.float32:  # exact codes give the better bound
             wide = codes._replace(values=codes.values.astype(np.float64))
             self.shortfalls(wide.put(rows, new))
-            short = self.shortfalls(codes)
-        codes = self._where_better(codes, rows, new._replace(values=new.values.astype(self.dtype)))
-        short = self.shortfalls(codes)
+        plain = new._replace(values=new.values.astype(self.dtype))
+        codes, short = self._where_better(codes, self.shortfalls(codes), rows, plain)
         if self.dtype == np.float32 and (short[rows] > self.allowed).any():
             missing = self.signals.missing
             holes = None if missing is None else missing[rows]
-            codes = self._where_better(codes, rows, rounded_together(new, self.D, holes))
-            short = self.shortfalls(codes)
+            together = rounded_together(new, self.D, holes)
+            codes, short = self._where_better(codes, short, rows, together)
         return codes, short
 
-    def _where_better(self, codes: Codes, rows: Array, new: Codes) -> Codes:
+    def _where_better(
+        self, codes: Codes, short: Array, rows: Array, new: Codes
+    ) -> tuple[Codes, Array]:
         """Return codes with some rows replaced by new ones, where these fall less short."""
-        before = self.shortfalls(codes)
-        before = np.where(np.isnan(before), np.inf, before)
         candidates = codes.put(rows, new)
-        better = rows[self.shortfalls(candidates)[rows] < before[rows]]
-        return codes.put(better, candidates.take(better))
+        after = self.shortfalls(candidates)
+        better = rows[after[rows] < np.where(np.isnan(short), np.inf, short)[rows]]
+        codes = codes.put(better, candidates.take(better))
+        return codes, self.shortfalls(codes)
 
     def _with_better_bounds(self, codes: Codes, short: Array) -> Array:
         """Return the shortfalls with bounds on the optima that cost more."""

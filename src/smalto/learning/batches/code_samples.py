@@ -7,7 +7,8 @@ import numpy as np
 from smalto.checks import Array, check_scale
 from smalto.coders.checked_coder import penalty_of
 from smalto.coders.codes import Codes
-from smalto.coders.coding import code_rows, count_out_of_reach
+from smalto.coders.coding import code_rows
+from smalto.coders.out_of_reach import count_out_of_reach
 from smalto.coders.preparing import Prepared
 from smalto.learning.batches.samples import Samples, filled
 from smalto.learning.dictionary.feature_sweep import View

@@ -9,8 +9,8 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array, Rows
+from smalto.coders.coded import Coded
 from smalto.coders.codes import Codes
-from smalto.coders.coding import Coded
 from smalto.coders.preparing import squared_norms
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.learning.sums import Users, add_to_gram, add_to_products, list_users

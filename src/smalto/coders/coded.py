@@ -1,0 +1,53 @@
+"""Coded rows: their codes, errors and norms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.coders.codes import Codes, stack
+from smalto.coders.scaling import scaled_codes
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Codes of a batch of rows and their errors."""
+
+    codes: Codes
+    fit: Array  # ½‖x − αD‖² of each row, float64
+    norms: Array  # ‖x‖² of each row, float64
+    rounds: Array  # rounds of the solver for each row
+    short: Array | None = None  # how far codes are from their optimum, see `mending.py`
+
+    def times(self, exponent: int) -> Coded:
+        """Return the codes of signals that are ``2^exponent`` times as large."""
+        return replace(
+            self,
+            codes=scaled_codes(self.codes, exponent, None),
+            fit=np.ldexp(self.fit, 2 * exponent),
+            norms=np.ldexp(self.norms, 2 * exponent),
+        )
+
+    def take(self, rows: Array) -> Coded:
+        """Return these rows, in this order."""
+        short = None if self.short is None else self.short[rows]
+        codes = self.codes.take(rows)
+        return Coded(codes, self.fit[rows], self.norms[rows], self.rounds[rows], short)
+
+
+def stacked(parts: list[Coded]) -> Coded:
+    """Return the rows of several parts, one after the other."""
+    short = None
+    if any(part.short is not None for part in parts):
+        short = np.concatenate(
+            [np.zeros(len(part.fit)) if part.short is None else part.short for part in parts]
+        )
+    return Coded(
+        stack([part.codes for part in parts]),
+        np.concatenate([part.fit for part in parts]),
+        np.concatenate([part.norms for part in parts]),
+        np.concatenate([part.rounds for part in parts]),
+        short,
+    )

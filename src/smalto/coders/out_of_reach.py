@@ -1,0 +1,49 @@
+"""Errors that exceed the bound of a coder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.coders.base import Coder
+from smalto.coders.coded import Coded
+from smalto.warn import warn
+
+
+def count_out_of_reach(
+    coder: Coder, coded: Coded, dtype: np.dtype[Any], groups: Array | None
+) -> int:
+    """Return the number of signals (or groups) whose error exceeds the coder's bound."""
+    eps = coder.error_bound()
+    if eps is None:
+        return 0
+    missed = exceeds(np.asarray(eps), coded.fit, coded.norms, dtype, groups)
+    if coded.short is not None:  # what rounding alone keeps from the bound is counted elsewhere
+        missed &= (coded.short if groups is None else coded.short[groups[:-1]]) < 1.0
+    return int(np.count_nonzero(missed))
+
+
+def exceeds(
+    eps: Array, fit: Array, norms: Array, dtype: np.dtype[Any], groups: Array | None
+) -> Array:
+    """Return whether the error of each signal (or group) exceeds eps by more than rounding."""
+    rounding = 1e-5 if dtype == np.float32 else 1e-10
+    errors = 2.0 * fit - rounding * norms
+    if groups is not None:
+        errors = np.add.reduceat(errors, groups[:-1]) / np.diff(groups) if len(errors) else errors
+    return np.asarray(errors > eps)
+
+
+def warn_if_out_of_reach(
+    coder: Coder, coded: Coded, dtype: np.dtype[Any], groups: Array | None
+) -> None:
+    """Warn if the error of signals (or groups) exceeds the coder's bound."""
+    count = count_out_of_reach(coder, coded, dtype, groups)
+    if count:
+        total = f"{len(coded.fit)} signals" if groups is None else f"{len(groups) - 1} groups"
+        message = (
+            f"eps is out of reach for {count} of {total}: their codes are least-squares solutions"
+        )
+        warn(message)
