@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from smalto.learning.callbacks.progress import Progress, _has_bar
+from smalto.learning.callbacks.progress import Progress
 
 
 class FitProgress(Progress):
@@ -33,9 +33,6 @@ class FitProgress(Progress):
             self._done += 1
             share = self._done / self._total
             text = f"{self._done} of {self._total} fits, {about}"
-            if _has_bar():
-                self._show_bar(share, text)
-            else:
-                if self._from is None:
-                    self._from = 0.0
-                self._show_line(share, text)
+            if self._from is None:
+                self._from = 0.0
+            self.show(share, text)

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from pathlib import Path
+
+from smalto.learning.files.container import replacing
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file under another name, and put it in the place of an existing one."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        part.chmod(0o666 & ~umask)  # the usual permissions of a new file
-        part.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise
+    """Write a file, or replace it, completely or not at all."""
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 def check_page(path: str | os.PathLike[str]) -> Path:

@@ -56,11 +56,14 @@ class Progress(Callback):
         # The costs of single batches fluctuate: show their running mean.
         cost = record.batch_cost
         self._cost = cost if self._cost is None else 0.9 * self._cost + 0.1 * cost
-        share = None if self._share is None else self._share(record)
+        self.show(None if self._share is None else self._share(record), self._about(record))
+
+    def show(self, share: float | None, about: str) -> None:
+        """Show how much is done, if that is known, and a text, in a bar or a line."""
         if _has_bar():
-            self._show_bar(share, self._about(record))
+            self._show_bar(share, about)
         else:
-            self._show_line(share, self._about(record))
+            self._show_line(share, about)
 
     def _about(self, record: Record) -> str:
         if record.test_cost is not None:

@@ -64,14 +64,14 @@ def write_file(
         offset = end
     encoded = json.dumps(header).encode()
     encoded += b" " * (-len(encoded) % 8)
-    with _replacing(path, keep) as file:
+    with replacing(path, keep) as file:
         file.write(struct.pack("<Q", len(encoded)) + encoded)
         for tensor in tensors.values():
             file.write(as_bytes(tensor))
 
 
 @contextlib.contextmanager
-def _replacing(path: Path, keep: int) -> Iterator[Any]:
+def replacing(path: Path, keep: int = 1) -> Iterator[Any]:
     """Yield a temporary file that replaces ``path`` when the body is done; delete it on errors.
 
     It is locked until then, so that no other process takes it for a leftover.
