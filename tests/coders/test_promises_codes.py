@@ -115,8 +115,6 @@ def test_a_code_is_finite_and_never_worse_than_zero(name, dictionary, dtype, mas
     X, D = rng.standard_normal((N, M)).astype(dtype), dictionary(rng).astype(dtype)
     coder = penalties(float(np.abs(X @ D.T).max()))[name]
     mask = rng.random(X.shape) < 0.2 if masked else None
-    if masked and isinstance(coder, JointOMP | JointLasso):
-        pytest.skip("joint coders take no mask")
     A, _, said = coded(X, D, coder, mask)
     assert np.isfinite(A).all()
     if coder.positive:
