@@ -18,6 +18,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from smalto.checks import check_integer
+from smalto.kernels.forks import hold_during_forks
 
 _pool: ThreadPoolExecutor | None = None
 _blas: ThreadpoolController | None = None
@@ -34,12 +35,7 @@ def _forget_pool() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
-    # The lock is not held during a fork: in the child, nobody would release it.
-    os.register_at_fork(
-        before=_blas_lock.acquire,
-        after_in_parent=_blas_lock.release,
-        after_in_child=_blas_lock.release,
-    )
+hold_during_forks(_blas_lock)
 
 
 def available_cores() -> int:

@@ -39,22 +39,24 @@ def start_process(environment: Mapping[str, str] | None = None, **pipes: Any) ->
     )
 
 
+EXPECTED_LOCK = threading.Lock()  # of the tasks that are expected
+
+
 class _Expected:
     """The tasks of `smalto.warming_up` whose kernels the calls under way need."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._calls = 0
         self._tasks: list[str] = []
         self._process: Any = None
 
     def open(self, tasks: list[str]) -> None:
-        with self._lock:
+        with EXPECTED_LOCK:
             self._calls += 1
             self._tasks += [task for task in tasks if task not in self._tasks]
 
     def close(self) -> None:
-        with self._lock:
+        with EXPECTED_LOCK:
             self._calls -= 1
             if self._calls:
                 return
@@ -66,7 +68,7 @@ class _Expected:
 
     def start(self) -> None:
         """Begin with them, unless that was done."""
-        with self._lock:
+        with EXPECTED_LOCK:
             if self._process is not None or not self._tasks or not _possible():
                 return
             with contextlib.suppress(OSError):

@@ -13,9 +13,11 @@ import time
 from typing import Any
 
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
 
-from smalto.kernels.ahead import compile_ahead
+from smalto.kernels.ahead import EXPECTED_LOCK, compile_ahead
 from smalto.kernels.compiled_files import cache_folder
+from smalto.kernels.forks import hold_during_forks
 from smalto.kernels.prebuilt_files import prebuilt
 
 PATIENCE = 1.0  # seconds of compiling a family before it is mentioned
@@ -46,7 +48,7 @@ class _Watch(event.Listener):  # type: ignore[misc]
     """Counts the seconds of compilation in all threads together, and says what takes long."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._at_work = 0  # compilations under way: a kernel compiles those that it calls
         self._began = self._total = 0.0
         self._family: tuple[str, int | None] = ("", None)
@@ -57,7 +59,7 @@ class _Watch(event.Listener):  # type: ignore[misc]
 
     def on_start(self, event: Any) -> None:
         family = family_of(str(event.data["dispatcher"].py_func.__module__))
-        with self._lock:
+        with self.lock:
             self._at_work += 1
             if self._at_work == 1:
                 self._began, self._family = time.perf_counter(), family
@@ -68,7 +70,7 @@ class _Watch(event.Listener):  # type: ignore[misc]
                     compile_ahead()
 
     def on_end(self, event: Any) -> None:
-        with self._lock:
+        with self.lock:
             self._at_work -= 1
             if self._at_work:
                 return
@@ -106,11 +108,11 @@ class _Watch(event.Listener):  # type: ignore[misc]
         _rewrite("")
 
     def add(self, seconds: float) -> None:
-        with self._lock:
+        with self.lock:
             self._total += seconds
 
     def seconds(self) -> float:
-        with self._lock:
+        with self.lock:
             running = time.perf_counter() - self._began if self._at_work else 0.0
             return self._total + running
 
@@ -144,6 +146,9 @@ def _rewrite(line: str) -> None:
 
 
 _watch = _Watch()
+# In the order in which a thread that compiles takes them: a fork waits for it, and so finds Numba and
+# LLVM, too, between two kernels.
+hold_during_forks(global_compiler_lock, _watch.lock, EXPECTED_LOCK)
 
 
 def watch_the_compiler() -> None:
