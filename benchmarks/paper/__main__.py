@@ -85,7 +85,9 @@ def _run(study: Study, module: Any, until: float, options: argparse.Namespace) -
         return
     if left:
         minutes = sum(task.minutes for task in left)
-        print(f"{len(left)} of {len(tasks)} parts are left, about {minutes:.0f} minutes of one core")
+        print(
+            f"{len(left)} of {len(tasks)} parts are left, about {minutes:.0f} minutes of one core"
+        )
         return
     module.report(study, {key: study.part(task) for key, task in tasks.items()})
     if options.docs is not None and not study.quick:

@@ -9,17 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 
+from benchmarks.paper.data import Data
 from benchmarks.paper.frame import Part, Study, Task, label
 from benchmarks.peers.common import QUICK_ATOMS, Array, blas_threads, costs
 from smalto import encode, learn
 from smalto.coders import Lasso
 from smalto.datasets import paper_setting
-from smalto.learners import Batch, Online, Replacement
+from smalto.learners import Online, Replacement
 
 FIRST, SPACING = 0.08, 1.45  # the first second that is measured, and the ratio of later ones
 OL1 = Online(512, rho=15.0, t0=0.001, slack=0.0, keep=0.95)  # keep: as the authors' program does
@@ -103,26 +104,27 @@ class Pool:
     lam: float
 
 
+@lru_cache(maxsize=1)  # B and C are large
+def _pool(name: Literal["A", "B", "C"], size: Sizes, data: Data, quick: bool) -> Pool:
+    """Draw the patches: those of the test after those to learn from, out of the same pictures."""
+    setting = paper_setting(
+        name, size.n + size.end, size.other, random_state=0, images=data.pictures
+    )
+    k = QUICK_ATOMS if quick else setting.n_atoms
+    return Pool(setting.train[: size.n], setting.train[size.n :], setting.test, k, setting.lam)
+
+
 class Bench:
     """One of the settings A, B, C with its patches, drawn when they are first needed."""
 
-    def __init__(self, study: Study, name: str) -> None:
+    def __init__(self, study: Study, name: Any) -> None:
         self.study, self.name = study, name
         self.sizes = QUICK if study.quick else FULL
 
-    @cached_property
+    @property
     def pool(self) -> Pool:
         """The patches."""
-        size = self.sizes
-        setting = paper_setting(
-            self.name,  # type: ignore[arg-type]
-            size.n + size.end,
-            size.other,
-            random_state=0,
-            images=self.study.data.pictures,
-        )
-        k = QUICK_ATOMS if self.study.quick else setting.n_atoms
-        return Pool(setting.train[: size.n], setting.train[size.n :], setting.test, k, setting.lam)
+        return _pool(self.name, self.sizes, self.study.data, self.study.quick)
 
     def first(self, start: int) -> Array:
         """Return random patches, as in the paper: the first dictionary of every method."""
@@ -271,8 +273,3 @@ def draw(
 def records(runs: dict[str, list[Curve]]) -> dict[str, list[dict[str, Array]]]:
     """Return the curves for JSON."""
     return {name: [dict(vars(run)) for run in each] for name, each in runs.items()}
-
-
-def is_batch(learner: Any) -> bool:
-    """Return whether a learner uses all patches at each step."""
-    return isinstance(learner, Batch)

@@ -70,7 +70,11 @@ CLAIMS = (
 def tasks(study: Study) -> dict[Key, Task]:
     """Return the parts."""
     if study.quick:
-        epochs, rhos, t0s = {("A", 1_024): 2, ("A", 4_096): 1}, (0.0, 10.0, 15.0, 20.0), (0.0, 1e-3, 1.0)
+        epochs, rhos, t0s = (
+            {("A", 1_024): 2, ("A", 4_096): 1},
+            (0.0, 10.0, 15.0, 20.0),
+            (0.0, 1e-3, 1.0),
+        )
     else:
         epochs, rhos, t0s = EPOCHS, RHOS, T0S
     found: dict[Key, Task] = {}
@@ -139,7 +143,9 @@ def draw(ax: Any, curves: dict[float, Curve], key: Key) -> None:
     """Draw cost against samples."""
     for number, (value, curve) in enumerate(curves.items()):
         color = (number / len(curves), 0.3, 1 - number / len(curves))
-        ax.plot(curve.samples, curve.cost, label=f"{key[0]} = {value:g}", color=color, linewidth=1.3)
+        ax.plot(
+            curve.samples, curve.cost, label=f"{key[0]} = {value:g}", color=color, linewidth=1.3
+        )
     low = min(curve.cost.min() for curve in curves.values())
     ax.set_xscale("log")
     ax.set_ylim(low * 0.998, low * 1.08)
@@ -164,7 +170,9 @@ def judge(families: dict[Key, dict[float, Curve]]) -> dict[str, Verdict]:
              if kind == "ρ" and n == max(sizes) and not how}  # fmt: skip
     gain = {name: 1 - float(c[15.0].cost[-1] / c[0.0].cost[-1]) for name, c in large.items()}
     found["rho large"] = over_sets(gain, lambda value: value > 0.001, "ρ = 15 gains")
-    ends = {name: [float(c[rho].cost[-1]) for rho in (10.0, 15.0, 20.0)] for name, c in large.items()}
+    ends = {
+        name: [float(c[rho].cost[-1]) for rho in (10.0, 15.0, 20.0)] for name, c in large.items()
+    }
     apart = {name: max(values) / min(values) - 1 for name, values in ends.items()}
     found["robust"] = over_sets(apart, lambda value: value < 0.003, "ρ = 10, 15, 20 differ by")
     slow = {how: families["t₀", "A", max(sizes), how] for how in FLOORS}
@@ -172,8 +180,12 @@ def judge(families: dict[Key, dict[float, Curve]]) -> dict[str, Verdict]:
         name: float(c[15.0].train[-1] / min(x.train[-1] for x in c.values())) - 1
         for name, c in large.items()
     }
-    excess["A, t₀"] = float(slow[""][1e-3].train[-1] / min(c.train[-1] for c in slow[""].values())) - 1
-    found["choice"] = over_sets(excess, lambda value: value < 0.001, "above the lowest training cost by")
+    excess["A, t₀"] = (
+        float(slow[""][1e-3].train[-1] / min(c.train[-1] for c in slow[""].values())) - 1
+    )
+    found["choice"] = over_sets(
+        excess, lambda value: value < 0.001, "above the lowest training cost by"
+    )
     small = [float(curve.cost[-1]) for t0, curve in slow[""].items() if t0 <= 1e-3]
     apart_t0 = max(small) / min(small) - 1
     found["t0"] = Verdict.of(apart_t0 < 0.001, f"they differ by {100 * apart_t0:.3f} %")

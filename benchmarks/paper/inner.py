@@ -99,11 +99,18 @@ def time_coders(X: Array, D: Array, lam: float, optimum: float) -> Part:
 
     begin = time.process_time()
     lars = spams.lasso(signals, D=atoms, lambda1=lam, mode=2, numThreads=1)
-    part: Part = {"lars": time.process_time() - begin, "lars_excess": excess(lars), "cd": [], "cd_excess": []}
+    part: Part = {
+        "lars": time.process_time() - begin,
+        "lars_excess": excess(lars),
+        "cd": [],
+        "cd_excess": [],
+    }
     rounds = 1
     while rounds <= 1024 and (not part["cd"] or part["cd_excess"][-1] > 0.01 * PRECISION):
         begin = time.process_time()
-        found = spams.cd(signals, atoms, none, lambda1=lam, mode=2, itermax=rounds, tol=0.0, numThreads=1)
+        found = spams.cd(
+            signals, atoms, none, lambda1=lam, mode=2, itermax=rounds, tol=0.0, numThreads=1
+        )
         part["cd"].append(time.process_time() - begin)
         part["cd_excess"].append(excess(found))
         rounds *= 2
@@ -137,7 +144,10 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
         ax.legend(fontsize=8, frameon=False)
     header = ("set", "median of diagonal / others", "squares on the diagonal", "LARS, s",
               f"coordinate descent to {PRECISION:g}, s")  # fmt: skip
-    results = {"sweeps": {name: [vars(run) for run in each] for name, each in runs.items()}, "inside": inside}
+    results = {
+        "sweeps": {name: [vars(run) for run in each] for name, each in runs.items()},
+        "inside": inside,
+    }
     study.finish(sys.modules[__name__], figure, header, rows, judge(runs, inside), parts, results)
 
 

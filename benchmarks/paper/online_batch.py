@@ -194,7 +194,11 @@ def table(parts: dict[Key, Part], name: str) -> list[list[Any]]:
     rows = []
     for method, curves in grouped(parts, name).items():
         mean = mean_curve(curves)
-        ends = [part["end"] for key, part in parts.items() if key[:2] == (name, method) and "end" in part]
+        ends = [
+            part["end"]
+            for key, part in parts.items()
+            if key[:2] == (name, method) and "end" in part
+        ]
         rows.append([
             name, method, *(known(mean, t) for t in (0.3, 3.0, 30.0)), f"{mean.cost[-1]:.4f}",
             f"{np.mean(ends):.4f}" if ends else None, f"{mean.other[-1]:.4f}", f"{mean.seconds[-1]:.3g}",
@@ -293,7 +297,10 @@ def variance(parts: dict[Key, Part], names: list[str]) -> Verdict:
         for o in ("OL1", "OL2", "OL3"):
             last = min(curve.seconds[-1] for curve in runs[o])
             times = np.geomspace(min(10.0, 0.5 * last), last, 20)
-            values += [relative_deviation(costs) for costs in zip(*(c.at(times) for c in runs[o]), strict=True)]
+            values += [
+                relative_deviation(costs)
+                for costs in zip(*(c.at(times) for c in runs[o]), strict=True)
+            ]
         worst[name] = max(values)
     said = ", ".join(f"{name} {100 * value:.3f} %" for name, value in worst.items())
     return Verdict.of(max(worst.values()) < 0.002, f"largest deviation from 10 s on: {said}")

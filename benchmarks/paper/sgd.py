@@ -13,7 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.paper.curves import DEFAULT, DEFAULT_NAME, OL1, STYLES, Bench, Curve, Limit, as_curve
+from benchmarks.paper.curves import (
+    DEFAULT,
+    DEFAULT_NAME,
+    OL1,
+    STYLES,
+    Bench,
+    Curve,
+    Limit,
+    as_curve,
+)
 from benchmarks.paper.curves import draw, mean_curve, records
 from benchmarks.paper.frame import Claim, Key, Part, Study, Task, Verdict, label, legend, new_figure
 from benchmarks.paper.online_batch import HEADER, SAMPLES, STARTS, grouped, spans, table
@@ -147,7 +156,9 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
     study.finish(sys.modules[__name__], figure, HEADER, rows, verdicts, parts, results, notes)
 
 
-def draw_map(ax: Any, grid: dict[Any, Curve], online: Curve, values: Any, samples: int | None) -> None:
+def draw_map(
+    ax: Any, grid: dict[Any, Curve], online: Curve, values: Any, samples: int | None
+) -> None:
     """Draw by how many percent the test cost of each pair is above that of OL1."""
     shown = [value for value in values if any(key[0] == value for key in grid)]
     excess = np.full((len(shown), len(shown)), np.nan)
@@ -220,7 +231,9 @@ def judge_grid(grid: dict[Any, Curve], online: Curve) -> dict[str, Verdict]:
     early = {pair: above(curve, online, EARLY) for pair, curve in grid.items()}
     coarse = [gap for pair, gap in late.items() if pair[0] in COARSE and pair[1] in COARSE]
     good = sum(gap < EQUAL for gap in coarse)
-    zero, more = ([pair for pair in grid if (pair[1] > 0) == positive] for positive in (False, True))
+    zero, more = (
+        [pair for pair in grid if (pair[1] > 0) == positive] for positive in (False, True)
+    )
     gains = [min(gaps[p] for p in zero) - min(gaps[p] for p in more) for gaps in (early, late)]
     large = grid[1e6, 0.0]
     worst = max(above(large, online, n) for n in (*large.samples[large.samples < 60_000], 60_000))
