@@ -74,7 +74,7 @@ def _run(study: Study, module: Any, until: float, options: argparse.Namespace) -
         command = [sys.executable, "-m", "benchmarks.paper", study.name, "--helper", "--minutes", rest,
                    "--out", str(study.out), *(["--quick"] if study.quick else []),
                    *(["--data", str(study.data.folder)] if study.data.folder else [])]  # fmt: skip
-        helpers = [subprocess.Popen(command) for _ in range(options.processes - 1)]  # noqa: S603
+        helpers = [subprocess.Popen(command) for _ in range(options.processes - 1)]
     try:
         left = study.work(list(tasks.values()), until)
     finally:

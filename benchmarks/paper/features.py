@@ -88,7 +88,7 @@ def tasks(study: Study) -> dict[Key, Task]:
 
             fits[method] = True, fit, 1.5
         for method, (center, run, minutes) in fits.items():
-            n = {"D": 200, "F": 1_000}[name] if study.quick else {"F": 100_000}.get(name, 10_000)
+            n = {"D": 200, "F": 300}[name] if study.quick else {"F": 100_000}.get(name, 10_000)
             settings = {"set": name, "n": n, "k": k, "epochs": epochs, "method": method,
                         "of NMF": EPOCHS}  # fmt: skip
 
@@ -156,6 +156,7 @@ def online_nmf(X: Array, k: int) -> dict[str, Any]:
                     f"NMF, {epochs} epoch{'s' if epochs > 1 else ''}", (state.D.copy(), None)
                 )
 
+    X = X.astype(np.float64)  # without a penalty, codes in float32 are certified slowly
     result = learn(
         X, k, Lasso(0.0, positive=True), L2Ball(positive=True), Online(512, rho=0.0, slack=0.0),
         max_epochs=max(EPOCHS), callbacks=[watch], n_threads=1, random_state=0,

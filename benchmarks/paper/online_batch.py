@@ -164,10 +164,14 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
     verdicts["variance"] = variance(parts, names)
     verdicts["nonzeros"] = nonzeros(parts, names)
     notes = [
-        f"{SAMPLES}; batch learning on subsets and the other programs as long as that takes; full "
-        f"batches of {', '.join(str(span.iterations) for span in spans(study).values())} iterations.",
-        "One thread, float32; mean of three starts (SPAMS and scikit-learn: one), with a band from "
-        "the least to the most.",
+        (
+            f"{SAMPLES}; batch learning on subsets and the other programs as long as that takes; full "
+            f"batches of {', '.join(str(span.iterations) for span in spans(study).values())} iterations."
+        ),
+        (
+            "One thread, float32; mean of three starts (SPAMS and scikit-learn: one), with a band from "
+            "the least to the most."
+        ),
     ]
     study.finish(sys.modules[__name__], figure, HEADER, rows, verdicts, parts, results, notes)
 

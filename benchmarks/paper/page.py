@@ -140,9 +140,11 @@ def _section(docs: Path, name: str, module: Any, results: dict[str, Any] | None)
     lines = [
         about,
         "",
-        f"`python -m benchmarks.paper {name}`: {results['minutes']:.0f} minutes of one core in parts of "
-        f"at most {results['longest_part']:.1f}, load average {least:.1f} to {most:.1f}, "
-        f"{results['machine']['processor']}.",
+        (
+            f"`python -m benchmarks.paper {name}`: {results['minutes']:.0f} minutes of one core in parts of "
+            f"at most {results['longest_part']:.1f}, load average {least:.1f} to {most:.1f}, "
+            f"{results['machine']['processor']}."
+        ),
         "",
         f"![{module.TITLE}](figures/{name}.{ending})",
         "",

@@ -22,8 +22,10 @@ from benchmarks.paper.curves import (
     Curve,
     Limit,
     as_curve,
+    draw,
+    mean_curve,
+    records,
 )
-from benchmarks.paper.curves import draw, mean_curve, records
 from benchmarks.paper.frame import Claim, Key, Part, Study, Task, Verdict, label, legend, new_figure
 from benchmarks.paper.online_batch import HEADER, SAMPLES, STARTS, grouped, spans, table
 from smalto.learners import SGD
@@ -150,8 +152,10 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
     draw_zero(axes[1][2], grid, online)
     legend(figure, axes[:1], 5)
     notes = [
-        f"{SAMPLES}; one thread, float32, η = 512, mean of three starts, with a band from the least "
-        "to the most. The maps are of one start on A.",
+        (
+            f"{SAMPLES}; one thread, float32, η = 512, mean of three starts, with a band from the least "
+            "to the most. The maps are of one start on A."
+        ),
     ]
     study.finish(sys.modules[__name__], figure, HEADER, rows, verdicts, parts, results, notes)
 
