@@ -22,7 +22,7 @@ from smalto.coders import Lasso
 from smalto.datasets import paper_setting
 from smalto.learners import Online, Replacement
 
-FIRST, SPACING = 0.08, 1.45  # the first second that is measured, and the ratio of later ones
+FIRST, SPACING = 0.08, 1.6  # the first second that is measured, and the ratio of later ones
 OL1 = Online(512, rho=15.0, t0=0.001, slack=0.0, keep=0.95)  # keep: as the authors' program does
 OL2 = Online(512, rho=10.0, t0=0.001, slack=0.0, keep=0.95)
 OL3 = Online(512, rho=15.0, t0=0.0, slack=0.0, keep=0.95)

@@ -5,8 +5,9 @@ Cost of the data set against processor time. Online learning with the paper's se
 Hoyer's for NNSC, with SPAMS, and with scikit-learn (for NMF only: its penalties define a problem
 other than NNSC). All start from the same random D ≥ 0 and run on one thread in float32, except
 smalto's NMF, which is in float64: without a penalty, single codes in float32 need a second, slow
-look to be certified. The time of a method that learns only D includes coding all the data once, as in the paper. Methods are
-compared by when they come within 10, 5, 2 and 1 % of the lowest cost that any of them has reached.
+look to be certified. The time of a method that learns only D includes coding all the data once, as
+in the paper. Methods are compared by when they come within 10, 5, 2 and 1 % of the lowest cost that
+any of them has reached.
 """
 
 from __future__ import annotations
@@ -273,9 +274,9 @@ def tasks(study: Study) -> dict[Key, Task]:
     """Return the parts."""
     found: dict[Key, Task] = {}
     for name, size in (QUICK if study.quick else FULL).items():
-        for problem in RULES:
+        for problem, rule in RULES.items():
             for method, run in methods(problem).items():
-                ours = method in (ONLINE, ESTIMATOR, RULES[problem])
+                ours = method in (ONLINE, ESTIMATOR, rule)
                 for start in range(STARTS if ours and not study.quick else 1):
                     settings = {"problem": problem, "set": name, "n": size.n, "k": size.k,
                                 "method": method, "start": start, "seconds": size.seconds}  # fmt: skip

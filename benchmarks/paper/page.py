@@ -67,10 +67,18 @@ packages stands in for it. All numbers are in `figures/*.json` of this folder.
 ## The claims
 """
 EARLIER = """\
-### An earlier, short run
+**An earlier, short run**, *not at the paper's scale: minutes on two shared cores, with up to a dozen other
+programs on them, by rules that were written down afterwards, and with tests on other pictures. It stays until the
+run at scale is made.*
 
-*Not at the paper's scale: minutes on two shared cores, with up to a dozen other programs on them, by rules
-that were written down afterwards, and with tests on other pictures. It stays until the run at scale is made.*
+"""
+
+
+CHANGES = """
+## What was changed in the earlier, short runs
+
+Their rules were not fixed in advance. Each change after results had been seen, with what the version
+before it said:
 
 """
 
@@ -99,6 +107,8 @@ def write(docs: Path | None) -> None:
     text = HEAD + _claims(modules, found)
     for name, module in modules.items():
         text += f"\n## {module.TITLE}\n\n{_section(docs, name, module, found[name])}"
+    if None in found.values():
+        text += CHANGES + (HERE / "earlier" / "changes.md").read_text("utf-8")
     (docs / "experiments.md").write_text(text, encoding="utf-8")
     print(f"written: {docs / 'experiments.md'}")
 
@@ -114,7 +124,8 @@ def _claims(modules: dict[str, Any], found: dict[str, dict[str, Any] | None]) ->
     for name, module in modules.items():
         results = found[name]
         if results is None:
-            rows += [[claim.said, NOT_YET, ""] for claim in module.CLAIMS]
+            short = _short_run(name)
+            rows += [[claim.said, NOT_YET, short.get(claim.said, "")] for claim in module.CLAIMS]
         else:
             rows += [
                 [verdict["said"], _bold(verdict["state"]), _brief(verdict["evidence"])]
@@ -123,6 +134,15 @@ def _claims(modules: dict[str, Any], found: dict[str, dict[str, Any] | None]) ->
     count = Counter(row[1].strip("*") for row in rows)
     said = ", ".join(f"{count[s]} {s}" for s in (HELD, IN_PART, NOT_HELD, NOT_YET) if count[s])
     return f"\nOf {len(rows)} claims: {said}.\n\n{markdown(['the paper says', 'here', ''], rows)}\n"
+
+
+def _short_run(name: str) -> dict[str, str]:
+    """Return the verdicts of the earlier, short run, by claim."""
+    path = HERE / "earlier" / f"{name}.md"
+    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    states = {"held": HELD, "**did not hold**": NOT_HELD}
+    return {c[0]: f"a short run: {states[c[1]]}" for c in cells if len(c) > 1 and c[1] in states}
 
 
 def _section(docs: Path, name: str, module: Any, results: dict[str, Any] | None) -> str:
