@@ -73,7 +73,7 @@ def tasks(study: Study) -> dict[Key, Task]:
         epochs = 3 if study.quick else DL_EPOCHS[name]
         fits: dict[str, tuple[bool, Callable[[Array], dict[str, Any]], float]] = {
             "PCA": (True, lambda X, k=k: {"PCA": (pca(X, k), float(k))}, 0.5),
-            "online NMF": (False, lambda X, k=k: online_nmf(X, k), 4.0),
+            "online NMF": (False, lambda X, k=k: online_nmf(X, k), 6.0),
             CONVERGED: (False, lambda X, k=k: {CONVERGED: (nmf(X, k), None)}, 2.0),
             "NMF, SPAMS": (False, lambda X, k=k: {"NMF, SPAMS": (spams_nmf(X, k), None)}, 1.0),
             "DL": (True, lambda X, k=k, e=epochs: {"DL": dictionary(X, k, L2Ball(), e)}, 1.5),

@@ -90,7 +90,7 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
     results = {**{k: v for k, v in part.items() if k != "restored"}, "shape": image.shape,
                "damaged": float(mask.mean()), "psnr_before": before, "psnr": after}  # fmt: skip
     notes = [f"{source}; {cores} threads, times on the wall."]
-    study.finish(sys.modules[__name__], figure(image, damaged, restored, mask), header, [row], verdicts,
+    study.finish(sys.modules[__name__], figure(image, damaged, restored, verdicts["minutes"].evidence), header, [row], verdicts,
                  parts, results, notes)  # fmt: skip
 
 
@@ -140,17 +140,18 @@ def psnr(image: Array, other: Array, mask: Array) -> float:
     return float(10 * np.log10(255.0**2 / np.mean(error**2)))
 
 
-def figure(image: Array, damaged: Array, restored: Array, mask: Array) -> Any:
+def figure(image: Array, damaged: Array, restored: Array, heading: str) -> Any:
     """Draw the damaged and the restored picture, with zooms and the original below."""
     from matplotlib.figure import Figure
 
     result = Figure(figsize=(10.0, 7.6), dpi=100, layout="constrained")
+    result.suptitle(heading, fontsize=11)
     above, below = result.subfigures(2, 1, height_ratios=(1.0, 0.95))
     for ax, picture, title in zip(
         above.subplots(1, 2), (damaged, restored), ("damaged", "restored"), strict=True
     ):
         ax.imshow(smaller(picture))
-        ax.set_title(title, fontsize=9)
+        ax.set_title(title, fontsize=11)
         ax.set_axis_off()
     side = min(160, *image.shape[:2])
     top, left = busiest(image, side)
@@ -160,7 +161,7 @@ def figure(image: Array, damaged: Array, restored: Array, mask: Array) -> Any:
         ("zoom: damaged", "restored", "as it was"), strict=True,
     ):  # fmt: skip
         ax.imshow(picture[window])
-        ax.set_title(title, fontsize=9)
+        ax.set_title(title, fontsize=11)
         ax.set_axis_off()
     return result
 

@@ -141,6 +141,8 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
         ends[name] = {method: float(curve.cost[-1]) for method, curve in means.items()}
         verdicts[f"{name} SG1"] = tuned(ends[name])
         verdicts[f"{name} SG2"] = larger(means)
+    for ax in axes[0][len(names) :]:
+        ax.set_axis_off()
     verdicts["SG3"] = third(ends)
     grid = {key[1:]: as_curve(part) for key, part in parts.items() if key[0] == "grid"}
     online = grid.pop(("OL1",))
