@@ -1,13 +1,16 @@
-"""Code shared by the experiments: resumable parts, and the output of results."""
+"""Code shared by the experiments: claims and verdicts, resumable parts, the output of results."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
+import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +20,48 @@ from benchmarks.paper.data import Data
 from benchmarks.peers.common import cell, machine
 
 Part = dict[str, Any]
+Key = tuple[Any, ...]
+HELD, IN_PART, NOT_HELD = "held", "held in part", "not held"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, and the rule by which a run judges it.
+
+    A rule is fixed before the long run. One that is changed afterwards is listed on the page, with
+    what it said before.
+    """
+
+    key: str
+    said: str
+    rule: str
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A statement of the paper, whether it held in this run, and the figures behind it."""
+    """Whether a claim held in a run, and the figures behind that."""
 
-    claim: str
-    held: bool
+    state: str
     evidence: str
+
+    @classmethod
+    def of(cls, held: Any, evidence: str, in_part: Any = False) -> Verdict:
+        """Return "held", else "held in part", else "not held"."""
+        return cls(HELD if held else IN_PART if in_part else NOT_HELD, evidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A part of an experiment that is computed at once and then kept.
+
+    ``settings`` are all inputs. A result consists of numbers, strings, lists of them and arrays.
+    ``minutes`` is how long it is expected to take on one core.
+    """
+
+    what: str
+    settings: dict[str, Any]
+    compute: Callable[[], Part]
+    minutes: float = 0.0
 
 
 @dataclass
@@ -38,8 +74,6 @@ class Study:
         The experiment, and the name of its files.
     quick : bool
         Whether to run small problems, only to check that it runs.
-    minutes : float
-        Approximate time limit.
     data : Data
         The data sets; it notes those that are missing.
     out : Path
@@ -48,76 +82,94 @@ class Study:
 
     name: str
     quick: bool
-    minutes: float
     data: Data
     out: Path
     about: dict[str, Any] = field(default_factory=machine)
-    loads: list[float] = field(default_factory=list)
 
-    @property
-    def seconds(self) -> float:
-        """The time limit in seconds."""
-        return 60.0 * self.minutes
-
-    def part(self, what: str, settings: dict[str, Any], compute: Callable[[], Part]) -> Part:
-        """Return the result of ``compute``, or that of an earlier run with the same settings.
-
-        ``settings`` are all inputs of the part. A part consists of numbers, strings, lists of
-        them and arrays; it is written to disk at once, and atomically.
-        """
-        key = json.dumps([what, self.data.fingerprint(), settings], sort_keys=True)
+    def _path(self, task: Task) -> Path:
+        key = json.dumps([task.what, self.data.fingerprint(), task.settings], sort_keys=True)
         digest = hashlib.sha256(key.encode()).hexdigest()[:12]
-        path = self.out / "parts" / f"{what}-{digest}.npz"
-        if path.is_file():
-            kept = _read(path)
-            self.loads += kept.pop("load")
-            return kept
-        begin = time.perf_counter()
-        print(f"  {what} {_short(settings)}", end="", flush=True)
-        before = _load()
-        found = compute()
-        _write(path, {**found, "load": [before, _load()]}, settings)
-        self.loads += [before, _load()]
-        print(f"  [{time.perf_counter() - begin:.1f} s]", flush=True)
-        return found
+        return self.out / "parts" / f"{task.what}-{digest}.npz"
+
+    def is_done(self, task: Task) -> bool:
+        """Return whether the result of a part is known."""
+        return self._path(task).is_file()
+
+    def part(self, task: Task) -> Part:
+        """Return the result of a part: compute it, unless an earlier run did.
+
+        It is written to disk at once, and atomically, with its settings, its seconds, and the load
+        average before and after.
+        """
+        path = self._path(task)
+        if not path.is_file():
+            begin, before = time.perf_counter(), _load()
+            print(f"  {task.what} {_short(task.settings)}", end="", flush=True)
+            found = task.compute()
+            seconds = time.perf_counter() - begin
+            print(f"  [{seconds:.1f} s]", flush=True)
+            _write(path, {**found, "wall": seconds, "load": [before, _load()]}, task.settings)
+        return _read(path)
+
+    def work(self, tasks: Sequence[Task], until: float) -> list[Task]:
+        """Compute the parts that nobody has computed or is computing; return those that are left.
+
+        None is begun that would be expected to end after the time ``until``, but one always is.
+        """
+        computed = False
+        for task in tasks:
+            late = time.monotonic() + 60.0 * task.minutes > until
+            if self.is_done(task) or (late and computed):
+                continue
+            with _claim(self._path(task)) as mine:
+                if mine and not self.is_done(task):
+                    self.part(task)
+                    computed = True
+        return [task for task in tasks if not self.is_done(task)]
 
     def finish(
         self,
-        title: str,
+        module: Any,
         figure: Any,
         header: Sequence[str],
         rows: Sequence[Sequence[Any]],
-        verdicts: Sequence[Verdict],
+        verdicts: Mapping[str, Verdict],
+        parts: Mapping[Key, Part],
         results: Any,
         notes: Sequence[str] = (),
     ) -> None:
-        """Write the figure (PNG, SVG), numbers (JSON) and table (Markdown); print the table."""
+        """Write the figure (PNG, SVG) and everything that the page shows (JSON); print the table."""
         self.out.mkdir(parents=True, exist_ok=True)
         figure.savefig(self.out / f"{self.name}.png")
         figure.savefig(self.out / f"{self.name}.svg")
-        load = {"least": min(self.loads), "most": max(self.loads)} if self.loads else None
+        claims = {claim.key: claim for claim in module.CLAIMS}
+        if not self.quick and set(claims) != set(verdicts):
+            message = f"claims {sorted(claims)} got verdicts {sorted(verdicts)}"
+            raise ValueError(message)
+        verdicts = {key: verdict for key, verdict in verdicts.items() if key in claims}
+        loads = [load for part in parts.values() for load in part["load"]]
         content = {
             "experiment": self.name,
-            "title": title,
-            "machine": {**self.about, "load_average": load},
+            "title": module.TITLE,
             "quick": self.quick,
-            "minutes": self.minutes,
+            "machine": {**self.about, "load_average": [min(loads), max(loads)]},
+            "minutes": sum(part["wall"] for part in parts.values()) / 60.0,
+            "longest_part": max(part["wall"] for part in parts.values()) / 60.0,
             "missing": self.data.missing,
             "notes": list(notes),
-            "verdicts": [asdict(verdict) for verdict in verdicts],
+            "verdicts": [
+                {"key": key, "said": claims[key].said, "rule": claims[key].rule, **vars(verdict)}
+                for key, verdict in verdicts.items()
+            ],
+            "header": list(header),
+            "rows": [[cell(value) for value in row] for row in rows],
             "results": results,
         }
-        text = json.dumps(_plain(content), indent=1, allow_nan=False)
-        (self.out / f"{self.name}.json").write_text(text + "\n")
-        lines = [markdown(header, rows), ""]
-        lines += [f"- {note}" for note in notes]
-        for verdict in verdicts:
-            mark = "held" if verdict.held else "did not hold"
-            lines.append(f"- *{verdict.claim}* **{mark}**: {verdict.evidence}")
-        page = "\n".join(lines) + "\n"
-        (self.out / f"{self.name}.md").write_text(page)
-        print(f"\n{title}\n\n{page}")
-        for ending in ("png", "svg", "json", "md"):
+        (self.out / f"{self.name}.json").write_text(as_text(content))
+        print(f"\n{module.TITLE}\n\n{markdown(header, rows)}\n")
+        for key, verdict in verdicts.items():
+            print(f"- {claims[key].said} {verdict.state.upper()}: {verdict.evidence}")
+        for ending in ("png", "svg", "json"):
             print(f"written: {self.out / self.name}.{ending}")
 
 
@@ -133,16 +185,57 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join(lines)
 
 
-def new_figure(columns: int, rows: int = 1, *, size: tuple[float, float] = (4.0, 3.1)) -> Any:
-    """Return a figure that needs no display, and its axes as an array (rows, columns)."""
+def as_text(content: Any) -> str:
+    """Return JSON with six digits, and one line for each list of numbers."""
+    text = json.dumps(_plain(content), indent=1, allow_nan=False, ensure_ascii=False)
+    numbers = re.compile(r"\[[^][{}\"]*\]")
+    return numbers.sub(lambda found: " ".join(found[0].split()), text) + "\n"
+
+
+def new_figure(columns: int, rows: int = 1, *, height: float = 3.3) -> Any:
+    """Return a figure as wide as a page, and its axes as an array (rows, columns)."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(size[0] * columns, size[1] * rows), dpi=110, layout="constrained")
+    figure = Figure(figsize=(10.0, height * rows), dpi=120, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(labelsize=8)
+        ax.tick_params(labelsize=9)
+        ax.grid(visible=True, color="0.92")
     return figure, axes
+
+
+def label(ax: Any, title: str, x: str, y: str) -> None:
+    """Set the title and the labels of the axes."""
+    ax.set_title(title, fontsize=11)
+    ax.set_xlabel(x, fontsize=10)
+    ax.set_ylabel(y, fontsize=10)
+
+
+def legend(figure: Any, axes: Any, columns: int = 5) -> None:
+    """Draw one legend for all panels, below them."""
+    known: dict[str, Any] = {}
+    for ax in axes.flat:
+        for line, text in zip(*ax.get_legend_handles_labels(), strict=True):
+            known.setdefault(text, line)
+    figure.legend(
+        known.values(), known, loc="outside lower center", ncols=columns, fontsize=9, frameon=False
+    )
+
+
+@contextmanager
+def _claim(path: Path) -> Iterator[bool]:
+    """Yield whether this process may compute a part; another one may be at it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_suffix(".lock")
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released when the process ends
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+        lock.unlink(missing_ok=True)
 
 
 def _short(settings: dict[str, Any]) -> str:
@@ -152,15 +245,15 @@ def _short(settings: dict[str, Any]) -> str:
 
 
 def _load() -> float:
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return os.getloadavg()[0]
 
 
 def _write(path: Path, part: Part, settings: dict[str, Any]) -> None:
     arrays = {key: value for key, value in part.items() if isinstance(value, np.ndarray)}
     rest = {key: value for key, value in part.items() if key not in arrays}
-    header = json.dumps(_plain({"part": rest, "settings": settings}))
+    header = json.dumps(_plain({"part": rest, "settings": settings}, None))
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_suffix(".half")
+    half = path.with_suffix(f".{os.getpid()}.half")
     with half.open("wb") as file:
         np.savez(file, header=np.array(header), **{f"array_{k}": v for k, v in arrays.items()})
     half.replace(path)
@@ -175,16 +268,16 @@ def _read(path: Path) -> Part:
     return part
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, digits: int | None = 6) -> Any:
     """Return a value that JSON can hold: arrays as lists, NaN and infinity as None."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _plain(item, digits) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
+        return [_plain(item, digits) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist(), digits)
+    if isinstance(value, float):
+        if not np.isfinite(value):
+            return None
+        return value if digits is None else float(f"{value:.{digits}g}")
     return value

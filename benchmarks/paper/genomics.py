@@ -4,93 +4,116 @@ For each chromosome one pair (u, v) with γ₁ = γ₂ = 1: about 25 genes that 
 piecewise constant stretch of copy numbers. Correlations of Xu and Yv are measured on the three
 quarters of the tumors used for training and on the rest, over ten random splits. smalto's
 `SparseCCA` (OL) is compared with the penalized matrix decomposition (PMD) of Witten, Tibshirani
-and Hastie, with the penalty that is best on the test samples out of five.
+and Hastie, our own program after their article, with the penalty that is best on the *test* out of
+eight, which flatters it. Differences are taken within each split and chromosome.
 """
 
 from __future__ import annotations
 
+import sys
 import time
+from typing import Any
 
 import numpy as np
 
 from benchmarks.genomes import Genomes, correlation, standardized
-from benchmarks.paper.frame import Part, Study, Verdict, new_figure
+from benchmarks.paper.frame import Claim, Key, Part, Study, Task, Verdict, label, new_figure
 from benchmarks.peers.common import Array, blas_threads
 from benchmarks.pmd import pmd
 from smalto import SparseCCA
 
 TITLE = "Figure 6: correlations of expression and copy number"
 OURS, GENES = "OL", 25
-MULTIPLES = {f"PMD, {c:g} x noise": c for c in (0.25, 0.5, 1.0, 2.0, 4.0)}
+MULTIPLES = {f"PMD, {c:g} x noise": c for c in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)}
 METHODS = (OURS, *MULTIPLES)
 PAPER_DEVIATIONS = (0.0339, 0.1391)  # train and test, averages over chromosomes
 
+CLAIMS = (
+    Claim(
+        "PMD",
+        "The method exhibits in general a performance similar to PMD's.",
+        "The mean difference of the test correlations to PMD's over all splits and chromosomes is "
+        "below 0.05, and so is its 95 % interval over chromosomes; in part: only the former.",
+    ),
+    Claim(
+        "deviations",
+        "The average standard deviation over splits is 0.0339 (train) and 0.1391 (test).",
+        "Ours are within a third of these; in part: one of them.",
+    ),
+    Claim(
+        "sparse",
+        "About 25 genes, and sparse, piecewise constant v.",
+        "The mean number of genes is 20 to 30, and v has, in the median, fewer than half as many "
+        "pieces as spots, with a piece of zeros.",
+    ),
+)
 
-def run(study: Study) -> None:
-    """Run the experiment."""
+
+def tasks(study: Study) -> dict[Key, Task]:
+    """Return the parts: one for each split."""
     genomes = study.data.genomes()
-    splits = 2 if study.quick else 10
     chromosomes = sorted({int(c) for c in genomes.chromosome})
-    parts = [
-        study.part(
+    return {
+        (number,): Task(
             "genomics",
-            {"split": number, "source": genomes.source},
-            lambda number=number: one_split(genomes, chromosomes, number),
+            {"split": number, "source": genomes.source, "methods": list(METHODS)},
+            lambda number=number: one_split(genomes, chromosomes, number),  # type: ignore[misc]
+            0.2,
         )
-        for number in range(splits)
-    ]
+        for number in range(2 if study.quick else 10)
+    }
+
+
+def report(study: Study, parts: dict[Key, Part]) -> None:
+    """Judge the claims, draw the figure, write the table."""
+    genomes = study.data.genomes()
+    chromosomes = sorted({int(c) for c in genomes.chromosome})
     # (split, chromosome, train or test)
-    found = {name: np.array([part[name] for part in parts]) for name in METHODS}
+    found = {name: np.array([part[name] for part in parts.values()]) for name in METHODS}
     best = max(MULTIPLES, key=lambda name: found[name][:, :, 1].mean())
-    figure, axes = new_figure(1, size=(8.0, 3.6))
-    ax = axes[0][0]
-    for name, label, color in ((OURS, OURS, "C0"), (best, "PMD", "C3")):
-        for side, (what, style) in enumerate((("train", "-"), ("test", "--"))):
-            means = found[name][:, :, side].mean(axis=0)
-            ax.plot(
-                chromosomes,
-                means,
-                style,
-                color=color,
-                marker="o",
-                markersize=3,
-                label=f"{label}, {what}",
-            )
+    figure, axes = new_figure(1, 2, height=2.8)
+    draw(axes[0][0], chromosomes, found[OURS], found[best])
+    paired = found[OURS][:, :, 1] - found[best][:, :, 1]
+    errors = paired.std(axis=0, ddof=1) / np.sqrt(len(paired))
+    axes[1][0].errorbar(chromosomes, paired.mean(axis=0), errors, fmt="o", capsize=2)
+    axes[1][0].axhline(0.0, color="0.5")
+    label(axes[1][0], "OL − PMD on the test, with standard errors over splits", "chromosome", "")
+    for ax in axes.flat:
+        ax.set_xticks(chromosomes)
     rows = []
     for name in METHODS:
         means = found[name].mean(axis=(0, 1))
         deviations = found[name].std(axis=0, ddof=1).mean(axis=0)
-        seconds = sum(part[f"{name} seconds"] for part in parts)
-        rows.append(
-            [
-                name,
-                *(f"{value:.3f}" for value in means),
-                *(f"{value:.4f}" for value in deviations),
-                f"{seconds:.1f}",
-            ]
-        )
-    ax.set_xticks(chromosomes)
-    ax.set_xlabel("chromosome", fontsize=8)
-    ax.set_ylabel("correlation", fontsize=8)
-    ax.set_ylim(0, 1)
-    ax.grid(visible=True, color="0.92")
-    ax.legend(fontsize=7, frameon=False, loc="lower left", ncols=2)
-    genes = float(np.mean([part["genes"] for part in parts]))
-    results = {
-        "chromosomes": chromosomes,
-        "source": genomes.source,
-        "splits": splits,
-        "genes": genes,
-        "best_pmd": best,
-        **{name: found[name].tolist() for name in METHODS},
-    }
+        seconds = sum(part[f"{name} seconds"] for part in parts.values())
+        rows.append([
+            name, *(f"{v:.3f}" for v in means), *(f"{v:.4f}" for v in deviations), f"{seconds:.1f}"
+        ])  # fmt: skip
+    genes = float(np.mean([part["genes"] for part in parts.values()]))
+    shape = {key: [v for part in parts.values() for v in part[key]] for key in ("pieces", "zeros")}
+    results = {"chromosomes": chromosomes, "source": genomes.source, "genes": genes, "best_pmd": best,
+               "paired": paired, **shape, **found}  # fmt: skip
     note = (
-        f"{genomes.source}: {genomes.expressions.shape[1]:,} genes, {genomes.copies.shape[1]:,} "
-        f"spots, {len(genomes.copies)} samples; {splits} splits, {genes:.1f} genes per pair"
+        f"{genomes.source}: {genomes.expressions.shape[1]:,} genes, {genomes.copies.shape[1]:,} spots, "
+        f"{len(genomes.copies)} samples; {len(parts)} splits."
     )
-    header = ["method", "train", "test", "mean deviation, train", "test", "processor seconds"]
-    verdict = judge(found[OURS], found[best])
-    study.finish(TITLE, figure, header, rows, [verdict], results, [note])
+    header = ("method", "train", "test", "mean deviation, train", "test", "processor seconds")
+    verdicts = judge(found[OURS], found[best], best, genes, shape)
+    study.finish(sys.modules[__name__], figure, header, rows, verdicts, parts, results, [note])
+
+
+def draw(ax: Any, chromosomes: list[int], ours: Array, theirs: Array) -> None:
+    """Draw the mean correlations by chromosome, as the paper does."""
+    for name, values, color in ((OURS, ours, "C0"), ("PMD", theirs, "C3")):
+        for side, (what, style) in enumerate((("train", "-"), ("test", "--"))):
+            means, deviations = (
+                values[:, :, side].mean(axis=0),
+                values[:, :, side].std(axis=0, ddof=1),
+            )
+            ax.plot(chromosomes, means, style, color=color, marker="o", markersize=3,
+                    label=f"{name}, {what} (deviation {deviations.mean():.4f})")  # fmt: skip
+    ax.set_ylim(0, 1)
+    ax.legend(fontsize=8, frameon=False, loc="lower left", ncols=2)
+    label(ax, "the paper's deviations: .0339 (train), .1391 (test)", "chromosome", "correlation")
 
 
 def one_split(genomes: Genomes, chromosomes: list[int], number: int) -> Part:
@@ -98,6 +121,8 @@ def one_split(genomes: Genomes, chromosomes: list[int], number: int) -> Part:
     train, test = genomes.split(number)
     found: Part = {
         "genes": [],
+        "pieces": [],
+        "zeros": [],
         **{name: [] for name in METHODS},
         **{f"{name} seconds": 0.0 for name in METHODS},
     }
@@ -112,6 +137,8 @@ def one_split(genomes: Genomes, chromosomes: list[int], number: int) -> Part:
             found[name].append([correlation(X[rows] @ u, Y[rows] @ v) for rows in (train, test)])
             if name == OURS:
                 found["genes"].append(int(np.count_nonzero(u)))
+                found["pieces"].append((1 + np.count_nonzero(np.diff(v))) / len(v))
+                found["zeros"].append(float(np.mean(v == 0)))
     return found
 
 
@@ -123,16 +150,32 @@ def fit(name: str, X: Array, Y: Array) -> tuple[Array, Array]:
     return model.x_weights_[:, 0], model.y_weights_[:, 0]
 
 
-def judge(ours: Array, theirs: Array) -> Verdict:
-    """Check that both methods do about equally well."""
+def judge(
+    ours: Array, theirs: Array, best: str, genes: float, shape: dict[str, list[float]]
+) -> dict[str, Verdict]:
+    """Judge the claims."""
     means, others = ours.mean(axis=(0, 1)), theirs.mean(axis=(0, 1))
     deviations = ours.std(axis=0, ddof=1).mean(axis=0)
-    ahead = int((ours[:, :, 1].mean(axis=0) > theirs[:, :, 1].mean(axis=0)).sum())
-    return Verdict(
-        "The method exhibits in general a performance similar to PMD's.",
-        bool(abs(means[1] - others[1]) < 0.03),
-        f"mean correlation {means[0]:.3f} (train) and {means[1]:.3f} (test), PMD {others[0]:.3f} "
-        f"and {others[1]:.3f}; ahead on the test for {ahead} of {ours.shape[1]} chromosomes; "
-        f"average deviations {deviations[0]:.4f} and {deviations[1]:.4f} (the paper: "
-        f"{PAPER_DEVIATIONS[0]} and {PAPER_DEVIATIONS[1]})",
-    )
+    by_chromosome = (ours - theirs)[:, :, 1].mean(axis=0)
+    mean, count = float(by_chromosome.mean()), len(by_chromosome)
+    half = 1.96 * float(by_chromosome.std(ddof=1)) / np.sqrt(count)
+    ahead = int((by_chromosome > 0).sum())
+    near = [abs(a / b - 1) < 1 / 3 for a, b in zip(deviations, PAPER_DEVIATIONS, strict=True)]
+    pieces, zeros = np.median(shape["pieces"]), np.median(shape["zeros"])
+    return {
+        "PMD": Verdict.of(
+            abs(mean) + half < 0.05,
+            f"mean difference {mean:+.3f} ± {half:.3f} (95 %) on the test, ahead on {ahead} of {count} "
+            f"chromosomes; correlations {means[0]:.3f} and {means[1]:.3f}, {best} {others[0]:.3f} and "
+            f"{others[1]:.3f} (train, test)",
+            abs(mean) < 0.05,
+        ),
+        "deviations": Verdict.of(
+            all(near), f"{deviations[0]:.4f} (train) and {deviations[1]:.4f} (test)", any(near)
+        ),
+        "sparse": Verdict.of(
+            20 <= genes <= 30 and pieces < 0.5 and zeros > 0,
+            f"{genes:.1f} genes; in the median {100 * pieces:.0f} % as many pieces as spots, and "
+            f"{100 * zeros:.0f} % zeros",
+        ),
+    }

@@ -7,13 +7,14 @@ m. One thread, float64, the shortest of several processor times.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.paper.frame import Part, Study, Verdict, new_figure
+from benchmarks.paper.frame import Claim, Key, Part, Study, Task, Verdict, new_figure
 from benchmarks.peers.common import Array
 from smalto.projections import project_elastic_net_ball, project_fused_lasso_ball
 
@@ -21,17 +22,47 @@ TITLE = "The projections of Appendix B"
 GAMMAS = (0.1, 1.0)
 
 
-def run(study: Study) -> None:
-    """Run the experiment."""
+CLAIMS = (
+    Claim(
+        "elastic",
+        "The projection onto the elastic-net ball takes linear time.",
+        "From m = 10⁴ to 10⁷ the time grows as m^p with p below 1.1, for γ = 0.1 and 1.",
+    ),
+    Claim(
+        "fused",
+        "The fused-lasso homotopy takes O(ms).",
+        "The time grows as m^p with p below 1.25 on a given number of steps, and as s^q with q below "
+        "1.1 at a given m.",
+    ),
+)
+
+
+def sizes(study: Study) -> tuple[tuple[int, ...], tuple[int, ...], int, tuple[float, ...]]:
+    """Return the lengths for both balls, and the length and weights for the number of pieces."""
     if study.quick:
-        lengths, fused_lengths, at, levels = (10**4, 10**5), (10**2, 10**3), 10**3, (1.0, 0.1, 0.01)
-    else:
-        lengths = tuple(10**e for e in range(2, 8))
-        fused_lengths = (10**2, 10**3, 10**4, 10**5)
-        at, levels = 10**4, tuple(10.0 ** (-e / 2) for e in range(-1, 8))
-    elastic = study.part("elastic", {"m": lengths}, lambda: elastic_net(lengths))
-    by_m = study.part("fused", {"m": fused_lengths}, lambda: fused_by_length(fused_lengths))
-    by_s = study.part("pieces", {"m": at, "levels": levels}, lambda: fused_by_pieces(at, levels))
+        return (10**4, 10**5), (10**2, 10**3), 10**3, (1.0, 0.1, 0.01)
+    levels = tuple(10.0 ** (-e / 2) for e in range(-1, 8))
+    return tuple(10**e for e in range(2, 8)), (10**2, 10**3, 10**4, 10**5), 10**4, levels
+
+
+def tasks(study: Study) -> dict[Key, Task]:
+    """Return the parts."""
+    lengths, fused_lengths, at, levels = sizes(study)
+    return {
+        ("elastic",): Task("elastic", {"m": lengths}, lambda: elastic_net(lengths), 0.5),
+        ("fused",): Task(
+            "fused", {"m": fused_lengths}, lambda: fused_by_length(fused_lengths), 0.5
+        ),
+        ("pieces",): Task(
+            "pieces", {"m": at, "levels": levels}, lambda: fused_by_pieces(at, levels), 0.5
+        ),
+    }
+
+
+def report(study: Study, parts: dict[Key, Part]) -> None:
+    """Judge the claims, draw the figure, write the table."""
+    lengths, fused_lengths, at, _ = sizes(study)
+    elastic, by_m, by_s = (parts[name,] for name in ("elastic", "fused", "pieces"))
     figure, axes = new_figure(3)
     rows: list[list[Any]] = []
     exponents = {}
@@ -47,7 +78,7 @@ def run(study: Study) -> None:
     axes[0][0].loglog(
         lengths, [times[-1] * m / lengths[-1] for m in lengths], "--", color="0.6", label="∝ m"
     )
-    axes[0][0].set_title("elastic-net ball against m", fontsize=9)
+    axes[0][0].set_title("elastic-net ball against m", fontsize=11)
     for method in ("homotopy", "merge", "auto"):
         times = by_m[method]
         exponents[f"fused {method}"] = slope(fused_lengths, times)
@@ -61,13 +92,12 @@ def run(study: Study) -> None:
             ["fused lasso", method, at, s, t * 1e6]
             for s, t in zip(by_s["pieces"], by_s[method], strict=True)
         ]
-    axes[0][1].set_title("fused-lasso ball against m", fontsize=9)
-    axes[0][2].set_title(f"fused-lasso ball against s, m = {at:,}", fontsize=9)
+    axes[0][1].set_title("fused-lasso ball against m", fontsize=11)
+    axes[0][2].set_title(f"fused-lasso ball against s, m = {at:,}", fontsize=11)
     for ax, label in zip(axes[0], ("m", "m", "pieces s of the result"), strict=True):
-        ax.set_xlabel(label, fontsize=8)
-        ax.set_ylabel("seconds", fontsize=8)
-        ax.grid(visible=True, color="0.92")
-        ax.legend(fontsize=7, frameon=False)
+        ax.set_xlabel(label, fontsize=10)
+        ax.set_ylabel("seconds", fontsize=10)
+        ax.legend(fontsize=8, frameon=False)
     verdicts = judge(exponents, by_s, at)
     results = {
         "elastic": elastic,
@@ -83,7 +113,7 @@ def run(study: Study) -> None:
         "standard normal vectors (elastic net), 20 noisy steps (fused lasso); one thread, float64"
     )
     notes = [note]
-    study.finish(TITLE, figure, header, rows, verdicts, results, notes)
+    study.finish(sys.modules[__name__], figure, header, rows, verdicts, parts, results, notes)
 
 
 def elastic_net(lengths: tuple[int, ...]) -> Part:
@@ -159,23 +189,21 @@ def slope(sizes: Any, times: Any) -> float:
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
-def judge(exponents: dict[str, float], by_s: Part, at: int) -> list[Verdict]:
+def judge(exponents: dict[str, float], by_s: Part, at: int) -> dict[str, Verdict]:
     """Check the complexities stated in the appendix."""
     s, homotopy = np.array(by_s["pieces"], dtype=float), np.array(by_s["homotopy"])
     growth = slope(s[s >= 3], homotopy[s >= 3]) if (s >= 3).sum() > 1 else float("nan")
     merge = by_s["merge"]
     elastic = [exponents[f"elastic {gamma:g}"] for gamma in GAMMAS]
-    return [
-        Verdict(
-            "The projection onto the elastic-net ball takes linear time.",
+    return {
+        "elastic": Verdict.of(
             max(elastic) < 1.1,
             f"cost ∝ m^{min(elastic):.2f} to m^{max(elastic):.2f}",
         ),
-        Verdict(
-            "The fused-lasso homotopy takes O(ms).",
+        "fused": Verdict.of(
             exponents["fused homotopy"] < 1.25 and not growth > 1.1,
             f"cost ∝ m^{exponents['fused homotopy']:.2f} on a given number of steps, and "
             f"∝ s^{growth:.2f} at m = {at:,}; merging ∝ m^{exponents['fused merge']:.2f}, and "
             f"{max(merge) / min(merge):.1f} times from the fewest to the most pieces",
         ),
-    ]
+    }

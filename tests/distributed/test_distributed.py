@@ -12,7 +12,7 @@ from scipy import sparse
 
 from smalto import DictionaryLearning, State, encode, learn
 from smalto.coders import OMP, Lasso
-from smalto.learners import SGD, Batch, Online
+from smalto.learners import SGD, Batch, Online, Replacement
 from smalto.learning import Checkpoint
 
 da = pytest.importorskip("dask.array")
@@ -95,6 +95,20 @@ def test_statistics_or_codes_are_the_same(client, monkeypatch):
     stats = cluster.learn(data, 8, client=client, **SETTINGS)
     np.testing.assert_allclose(stats.D, codes.D, atol=1e-8)
     np.testing.assert_array_equal(stats.state.worst, codes.state.worst)
+
+
+def test_random_new_atoms_are_samples_also_where_statistics_would_be_sent(client, monkeypatch):
+    monkeypatch.setattr(
+        "smalto.distributed.worker_batches.statistics_are_cheaper", lambda new: True
+    )
+    result = cluster.learn(
+        da.from_array(X, chunks=(200, 12)), 20, client=client, max_epochs=2,
+        replacement=Replacement(correlation=0.4, every=2, random=True), **SETTINGS,
+    )  # fmt: skip
+    assert sum(record.replaced for record in result.history) > 0
+    kept = result.state.worst[result.state.worst_cost > 0]
+    assert len(kept) > 0
+    assert all((row == X).all(axis=1).any() for row in kept)
 
 
 def test_staleness_learns_too(client):

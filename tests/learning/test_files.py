@@ -41,6 +41,7 @@ SETTINGS = [
     ErrorBound(0.1), OMP(max_nonzeros=3, eps=0.5), L0(0.3), Ridge(0.1), L2Ball(positive=True),
     ElasticNetBall(0.1), ElasticNetBall(density=0.3),
     FusedLassoBall(0.1, 0.2), Simplex(), Online(), Online(memory="replace", batch_size=7),
+    Online(rho=15.0, keep=0.95, kappa1=0.1), Replacement(random=True),
     Bridge(0.1, 0.5), GroupLasso(0.1, [0, 0, 1, 1], group_weights=[1.0, 2.0]), JointLasso(0.2),
     JointOMP(max_nonzeros=2), TreeLasso(0.1, parents=[-1, 0, 0, 1]), Lasso(0.1, penalty_weights=[1, np.inf]),
     Batch(sweeps=2), SGD(1.0, 2.0), Replacement(idle=float("inf")), Continuation(0.5, 7),

@@ -9,7 +9,7 @@ from learning_problems import LEARNERS, mean_cost, planted
 from scipy import sparse
 
 from smalto import encode, learn
-from smalto.coders import Lasso
+from smalto.coders import L0, OMP, Bridge, GroupLasso, Lasso, Ridge
 from smalto.constraints import L2Ball
 from smalto.learners import Continuation, Online
 
@@ -271,3 +271,25 @@ def test_default_lam_comes_from_the_samples():
     X, _ = planted(n=1000)
     result = learn(10 * X, 12, max_steps=1, random_state=0)
     assert result.coder.lam == pytest.approx(1.2 * 10 * np.sqrt((X**2).mean()), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "coder",
+    [Lasso(0.4), L0(0.4), Ridge(0.4), Bridge(0.4, delta=0.1), GroupLasso(0.4, [0] * 6, l1=0.2)],
+    ids=repr,
+)
+def test_continuation_raises_every_lam(coder):
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    result = learn(
+        X, 6, coder, learner=Online(10), continuation=Continuation(0.25, 2), max_steps=3,
+        random_state=0,
+    )  # fmt: skip
+    np.testing.assert_allclose([record.lam for record in result.history], [0.1, 0.2, 0.4])
+    if isinstance(coder, GroupLasso):
+        assert Continuation(0.25, 2).at(coder, 0).l1 == pytest.approx(0.05)
+
+
+def test_continuation_needs_a_lam():
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    with pytest.raises(TypeError, match="continuation needs a coder with a lam to raise, got OMP"):
+        learn(X, 6, OMP(2), continuation=Continuation())

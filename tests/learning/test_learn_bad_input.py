@@ -93,6 +93,9 @@ from smalto.learners import SGD, Batch, Continuation, Online, Replacement
         (lambda: SGD(a=0), ValueError, "a must be > 0, got 0"),
         (lambda: SGD(a=np.inf), ValueError, "a must be finite, got inf"),
         (lambda: Online(rho=np.inf), ValueError, "rho must be finite, got inf"),
+        (lambda: Online(keep=1.5), ValueError, r"keep must be in \[0, 1\], got 1.5"),
+        (lambda: Online(kappa1=-1), ValueError, "kappa1 must be >= 0, got -1"),
+        (lambda: Replacement(random=1), TypeError, "random must be True or False, got 1"),
         (lambda: Batch(sweeps=0), ValueError, "sweeps must be >= 1, got 0"),
         (
             lambda: Replacement(correlation=1.5),

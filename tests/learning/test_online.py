@@ -14,38 +14,82 @@ from smalto.learning.run_settings import RunSettings
 from smalto.learning.step import step
 
 
-def replay(X, D0, lam, eta, rho, t0, steps, seed):
+def replay(X, D0, lam, eta, rho, t0, steps, seed, keep=0.0, kappa1=0.0):
     """Algorithm 1 with Section 3.4's decay and t0, the naive way; the dictionaries it visits."""
     from smalto.sources import Order
 
     order = Order(len(X), seed).take(0, 0, len(X))
-    A, B, D = t0 * np.eye(len(D0)), t0 * D0, D0.copy()
+    A, B, D, weight = t0 * np.eye(len(D0)), t0 * D0, D0.copy(), 0.0
     visited = []
     for t in range(1, steps + 1):
         batch = X[order[(t - 1) * eta : t * eta]]
         codes = naive.lasso(batch, D, lam)
         power = np.log2(max((t - 1) * eta / len(D0), 1.0)) if rho is None else rho
-        beta = (1 - 1 / t) ** power if t > 1 else 1.0
+        beta = max(keep, (1 - 1 / t) ** power) if t > 1 else 1.0
+        weight = beta * weight + 1.0
         new = naive.statistics(codes, batch, 1 / eta)
         A, B = beta * A + new[0], beta * B + new[1]
-        D = naive.sweep(D, A, B, naive.project_l2_ball)
+        penalized = A + kappa1 * weight * np.diag(A.diagonal() > 0)
+        D = naive.sweep(D, penalized, B, naive.project_l2_ball)
         visited.append(D.copy())
     return visited
 
 
 @pytest.mark.parametrize(
-    ("rho", "t0"), [(0.0, 0.0), (3.0, 0.0), (15.0, 0.001), (0.0, 2.0), (None, 0.0)]
+    ("rho", "t0", "keep", "kappa1"),
+    [
+        (0.0, 0.0, 0.0, 0.0),
+        (3.0, 0.0, 0.0, 0.0),
+        (15.0, 0.001, 0.0, 0.0),
+        (0.0, 2.0, 0.0, 0.0),
+        (None, 0.0, 0.0, 0.0),
+        (15.0, 0.001, 0.95, 0.0),
+        (15.0, 0.0, 0.3, 0.0),
+        (3.0, 0.0, 0.0, 0.02),
+    ],
 )
-def test_online_is_the_algorithm_of_the_paper(rho, t0):
+def test_online_is_the_algorithm_of_the_paper(rho, t0, keep, kappa1):
     X, _ = planted(n=200, k=6, m=5)
     D0 = dictionary(np.random.default_rng(9), 6, 5)
-    expected = replay(X, D0, 0.1, 20, rho, t0, 6, seed=5)
+    expected = replay(X, D0, 0.1, 20, rho, t0, 6, 5, keep, kappa1)
+    learner = Online(20, rho=rho, t0=t0, slack=0.0, keep=keep, kappa1=kappa1)
     visited = []
-    learn(
-        X, 6, Lasso(0.1), learner=Online(20, rho=rho, t0=t0, slack=0.0), init=D0, max_steps=6,
-        random_state=5, callbacks=[lambda state, record: visited.append(state.D.copy())],
+    result = learn(
+        X, 6, Lasso(0.1), learner=learner, init=D0, max_steps=6, random_state=5,
+        callbacks=[lambda state, record: visited.append(state.D.copy())],
     )  # fmt: skip
     np.testing.assert_allclose(visited, expected, atol=1e-8)
+    surrogate = sum(part.surrogate_sum(result.D) for part in result.state.stats)
+    assert result.state.surrogate == pytest.approx(surrogate)  # kappa1 is not in it
+
+
+def test_the_floor_keeps_what_a_large_rho_forgets_at_first():
+    X, _ = planted(n=400)
+    D0 = dictionary(np.random.default_rng(9), 20, 12)
+
+    def weight(steps, **how):
+        learner = Online(50, rho=15.0, **how)
+        result = learn(X, 20, Lasso(0.1), learner=learner, init=D0, max_steps=steps, random_state=0)
+        return sum(part.total_weight() for part in result.state.stats)
+
+    assert weight(2) == pytest.approx(1 + 0.5**15)
+    assert weight(2, keep=0.95) == pytest.approx(1.95)
+    assert weight(3, keep=0.95) == pytest.approx(1 + 0.95 * 1.95)
+    assert weight(3, keep=0.001) == pytest.approx(1 + (2 / 3) ** 15 * 1.001)
+
+
+def test_kappa1_shrinks_used_atoms_and_leaves_unused_ones():
+    X, _ = planted(n=400)
+    D0 = dictionary(np.random.default_rng(9), 20, 12)
+    D0[3] = 0.01 * D0[3]  # too small to be used
+    learner = Online(50, kappa1=10.0, first_batch_size=50)
+    settings = {"replacement": Replacement(idle=np.inf), "init": D0, "random_state": 0}
+    D = learn(X, 20, Lasso(0.3), learner=learner, max_steps=1, **settings).D
+    norms = np.linalg.norm(D, axis=1)
+    np.testing.assert_array_equal(D[3], D0[3])
+    assert np.median(norms) < 0.2
+    with pytest.raises(ValueError, match="kappa1 needs all features"):
+        Online(kappa1=0.1, features=0.5)
 
 
 def test_codes_of_steps_become_exact_and_records_say_how_exact_they_are():

@@ -1,5 +1,7 @@
 """Atoms that are replaced or merged."""
 
+from types import SimpleNamespace
+
 import naive
 import numpy as np
 import pytest
@@ -7,8 +9,11 @@ from learning_problems import batches, planted
 
 from smalto import encode, learn
 from smalto.coders import Lasso
+from smalto.coders.codes import Codes
 from smalto.learners import Online, Replacement
+from smalto.learning.dictionary.replacement import candidates
 from smalto.learning.initial_state import initial_state
+from smalto.learning.memory.contributions import Contribution
 from smalto.learning.run_settings import RunSettings
 from smalto.learning.step import step
 
@@ -76,3 +81,39 @@ def test_merging_a_duplicate_keeps_what_was_known(memory):
     assert part.surrogate_sum(state.D) == pytest.approx(expected)
     assert np.linalg.norm(state.D[5]) == pytest.approx(1)
     assert abs(state.D[5] @ state.D[2]) < 0.99
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_random_replacement_takes_samples_of_the_last_batches(n_threads):
+    X, D = planted(n=640)
+    X[:32] *= 100.0  # the worst coded, which random samples rarely are
+    D[7] = 0.0
+    found = {}
+    for random in (False, True):
+        result = learn(
+            X, 20, Lasso(0.1), learner=Online(64), init=D, max_steps=8, random_state=0,
+            replacement=Replacement(idle=5, every=8, random=random), n_threads=n_threads,
+        )  # fmt: skip
+        assert result.history[-1].replaced == 1
+        found[random] = int(np.argmax(X @ result.D[7] / np.linalg.norm(X, axis=1)))
+        cosine = X[found[random]] @ result.D[7] / np.linalg.norm(X[found[random]])
+        assert cosine == pytest.approx(1)
+    assert found[False] < 32 <= found[True]
+
+
+def test_random_replacement_draws_every_sample_alike_and_none_of_weight_zero():
+    X = np.random.default_rng(0).standard_normal((24, 5))
+    weights = np.ones(24)
+    weights[5] = 0.0
+    none = Codes(np.zeros(25, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    squares = np.sum(X * X, axis=1)
+    new = Contribution.listed(none, X, 6, squares, squares / 2, np.zeros(24), weights)
+    count = np.zeros(24)
+    for step_ in range(600):
+        state = SimpleNamespace(replacement=Replacement(random=True), seed=3, step=step_)
+        rows, ranks = candidates(state, new, 0)
+        assert ((ranks >= 0) & (ranks < 1)).all()
+        count[[np.flatnonzero((row == X).all(axis=1))[0] for row in rows]] += 1
+    assert count[5] == 0
+    expected = 600 * 8 / 23
+    assert abs(np.delete(count, 5) - expected).max() < 5 * np.sqrt(expected)

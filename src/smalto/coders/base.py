@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -172,9 +173,15 @@ class Coder(ABC):
         return self
 
     def relaxed(self, factor: float) -> Coder:
-        """Return this problem with its λ multiplied by ``factor`` (for `Continuation`)."""
-        message = f"continuation needs a coder with a lam to raise, got {type(self).__name__}"
-        raise TypeError(message)
+        """Return this problem with its λ multiplied by ``factor`` (for `Continuation`).
+
+        The default does so for dataclasses whose λ is the field ``lam``, and is in `describe`.
+        """
+        lam = self.describe()["lam"]
+        if lam is None or "lam" not in getattr(self, "__dataclass_fields__", {}):
+            message = f"continuation needs a coder with a lam to raise, got {type(self).__name__}"
+            raise TypeError(message)
+        return replace(self, lam=float(lam) * factor)  # type: ignore[type-var]
 
     def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Coder | None:
         """Return the problem with the same codes, times ``signals/atoms``, at another scale.

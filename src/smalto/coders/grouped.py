@@ -219,6 +219,12 @@ class GroupedCoder(Coder):
             ridge=scaled_number(self.ridge, atoms, atoms),
         )
 
+    def relaxed(self, factor: float) -> Self:
+        """Return this problem with ``lam`` and ``l1`` multiplied by ``factor``."""
+        return replace(  # type: ignore[type-var]
+            self, lam=float(self.lam) * factor, l1=float(self.l1) * factor
+        )
+
     def describe(self) -> dict[str, float | None]:
         """Return ``lam``."""
         return {"lam": self.lam}

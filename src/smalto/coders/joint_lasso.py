@@ -78,10 +78,6 @@ class JointLasso(Coder):
         """Return ``lam``."""
         return {"lam": self.lam}
 
-    def relaxed(self, factor: float) -> JointLasso:
-        """Return this problem with ``lam`` multiplied by ``factor``."""
-        return replace(self, lam=float(self.lam) * factor)
-
     def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> JointLasso:
         """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
         return replace(self, lam=scaled_number(self.lam, signals, atoms))

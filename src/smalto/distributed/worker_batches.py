@@ -152,7 +152,7 @@ class ClusterBatches(Batches):
         source, client = self._source, self._source.client
         D, version = state.D.copy(), state.step
         key = f"{self._run}-{version}-{coder}-{slack}"
-        whole = version == 0 or state.store is not None
+        whole = version == 0 or state.store is not None or state.replacement.random
         for begin in range(place, end, ROUND):
             numbers = self._order.take(epoch, begin, min(begin + ROUND, end))
             pieces = source.pieces(numbers)

@@ -56,7 +56,9 @@ class SparseCCA(
     ----------
     n_components : int, default 1
         Number of pairs (u, v). After each pair, X is deflated by the score ``Xu``, and Y by
-        ``Yv``.
+        ``Yv``: the scores of the deflated blocks are orthogonal, as the paper wants them
+        (footnote of Section 6.3). Those of X and Y themselves, which `transform` returns, need
+        not be: weights for which they are would be combinations of several pairs, and less sparse.
     max_nonzeros_x : int, optional
         Number of nonzero weights of X, by default 25, or one for each column if there are fewer;
         λ is chosen accordingly. There are fewer if columns are

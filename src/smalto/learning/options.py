@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smalto.checks import check_integer, check_number
+from smalto.checks import check_integer, check_kind, check_number
 from smalto.coders.base import Coder
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """When to replace an atom by a recent sample that was coded badly (Section 3.4.5).
+    """When to replace an atom by a recent sample (Section 3.4.5), and by which.
 
     Parameters
     ----------
@@ -22,6 +22,9 @@ class Replacement:
         statistics of the second are then added to those of the first, and the second is replaced.
     every : int, default 8
         Number of steps between two searches for such atoms.
+    random : bool, default False
+        Whether the new atom is a random sample of a recent batch, as in the paper, instead of one
+        that was coded badly.
 
     See Also
     --------
@@ -31,11 +34,13 @@ class Replacement:
     idle: float = 10.0
     correlation: float = 0.999
     every: int = 8
+    random: bool = False
 
     def __post_init__(self) -> None:
         check_number("idle", self.idle, low=0, strict=True)
         check_number("correlation", self.correlation, low=0, high=1, strict=True)
         check_integer("every", self.every)
+        check_kind("random", self.random, bool, "True or False")
 
 
 @dataclass(frozen=True)

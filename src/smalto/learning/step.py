@@ -6,7 +6,7 @@ import numpy as np
 
 from smalto.checks import named
 from smalto.learning.batches.base import MiniBatch
-from smalto.learning.dictionary.replacement import remember_worst, replace_atoms
+from smalto.learning.dictionary.replacement import candidates, remember_worst, replace_atoms
 from smalto.learning.dictionary.wanted_density import update_to_density
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, check_atoms
@@ -24,11 +24,11 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
     used, worst = np.zeros(len(state.D), np.bool_), []
     with named(learner, "forget"):
         learner.forget(state, n_new)
-    for part in coded.parts:  # which are coded here, one after another
+    for number, part in enumerate(coded.parts):  # which are coded here, one after another
         with named(learner, "learn_from"):
             learner.learn_from(state, part.new, part.numbers, n_threads)
         used |= part.new.uses > 0
-        worst.append(part.new.worst())
+        worst.append(candidates(state, part.new, number))
         cost += float(part.new.weighted_costs().sum())
         weight += part.new.total_weight()
         nonzeros += part.nonzeros

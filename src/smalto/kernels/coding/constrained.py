@@ -1,6 +1,6 @@
 """The exact active-set method for an ℓ1 radius or a bound on the error, on the Gram matrix.
 
-Solves ℓ′ and ℓ″ of Section 5.1, for each signal x:
+Solves ℓ′ and ℓ″ of Section 5.5, for each signal x:
 
 - ``min_α ½‖x − αD‖²  s.t. ‖α‖₁ ≤ T``,
 - ``min_α ‖α‖₁  s.t. ‖x − αD‖² ≤ ε``.

@@ -1,7 +1,7 @@
 """LARS-Lasso: the regularization path of a signal, with atoms that leave (Section 3.2).
 
 Follows the solutions of ``min_α ½‖x − αD‖² + μ‖α‖₁`` from the μ above which the code is zero down
-to a stop: at a given μ, where ``‖α‖₁`` has reached a radius (ℓ′ of Section 5.1), or where
+to a stop: at a given μ, where ``‖α‖₁`` has reached a radius (ℓ′ of Section 5.5), or where
 ``‖x − αD‖²`` has fallen to a bound (ℓ″). Between two kinks the code moves along ``G_SS⁻¹ sign``,
 which is the target of the active set for the right-hand side ``sign``; an atom joins where its
 correlation reaches μ and leaves where its coefficient reaches zero. `lars_path` records every kink

@@ -8,14 +8,28 @@ import scipy
 from smalto.checks import Array, Rows
 from smalto.coders.preparing import gram
 from smalto.learning.dictionary.new_atoms import as_atom
+from smalto.learning.memory.contributions import WORST, Addition, Contribution
 from smalto.learning.memory.state import State
 
 _UNTRIED = 0.2  # share of the usual time after which an atom that was never used is replaced
 _FADE = 0.9  # factor on the remembered costs at each step, so that newer samples win
 
 
+def candidates(state: State, new: Addition, number: int) -> tuple[Rows, Array]:
+    """Return samples of block ``number`` of a step that may become atoms, and their ranks.
+
+    They are those with the largest costs, which are their ranks, or random ones with random ranks.
+    """
+    if not state.replacement.random:
+        return new.worst()
+    assert isinstance(new, Contribution), "samples are needed, not sums of them"
+    rng = np.random.default_rng([state.seed, state.step, number])
+    rows = rng.permutation(np.flatnonzero(new.weighted_costs()))[:WORST]
+    return new.X[rows], rng.random(len(rows))
+
+
 def remember_worst(state: State, X: Rows, costs: Array) -> None:
-    """Keep those of the given samples that are coded worse than the ones kept so far."""
+    """Keep those of the given samples whose costs, or ranks, exceed those of the ones kept."""
     state.worst_cost *= _FADE
     for row, cost in enumerate(costs):
         place = int(np.argmin(state.worst_cost))
@@ -80,7 +94,7 @@ def _duplicates(D: Array, G: Array, correlation: float) -> dict[int, tuple[int, 
 
 
 def _next_atom(state: State) -> Array | None:
-    """Return the worst-coded of the remembered samples as an atom; None if none is left."""
+    """Return the first in rank of the remembered samples as an atom; None if none is left."""
     place = int(np.argmax(state.worst_cost))
     if not state.worst_cost[place] > 0.0:
         return None

@@ -17,12 +17,15 @@ SLICE = 128  # features of that product computed by one task
 _UNKNOWN = 1e-12
 
 
-def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads: int) -> float:
+def sweep(
+    D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads: int, ridge: float = 0.0
+) -> float:
     """Make one pass of block coordinate descent on ``½ Σ A∘DDᵀ − Σ B∘D`` over the constraint set.
 
     A and B are the sums of the given statistics. D (k, m) is updated in place, atom by atom, each
-    using those already updated. Return the change of the objective, which is not positive. The
-    residuals of a block of atoms come from one matrix product: the result is the same up to
+    using those already updated. Return the change of the objective, which is not positive. With
+    ``ridge`` the pass lowers that objective plus ``ridge/2 ‖D‖²``: A has it on its diagonal, except
+    for atoms of which nothing is known, which would become zero. The residuals of a block of atoms come from one matrix product: the result is the same up to
     rounding, at the speed of BLAS.
     """
     k, m = D.shape
@@ -31,13 +34,16 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
     for part in stats:
         diagonal += part.scale * part.A.diagonal()
     smallest = unknown_below(diagonal)
-    change = 0.0
+    added = np.where(diagonal > smallest, ridge, 0.0).astype(D.dtype)
+    change = 0.5 * _weighted_square(added, D) if ridge else 0.0
     for first in range(0, k, BLOCK):
         last = min(first + BLOCK, k)
         A, R = np.zeros((last - first, k), D.dtype), np.zeros((last - first, m), D.dtype)
         for part in stats:
             add_scaled(part.A[first:last], part.scale, A)
             add_scaled(part.B[first:last], part.scale, R)
+        if ridge:
+            A[np.arange(last - first), np.arange(first, last)] += added[first:last]
 
         def task(number: int, A: Array = A, R: Array = R) -> None:
             features = slice(number * SLICE, min((number + 1) * SLICE, m))
@@ -45,7 +51,12 @@ def sweep(D: Array, stats: tuple[Stats, ...], constraint: Constraint, n_threads:
 
         run_tasks(task, -(-m // SLICE), n_threads)
         change += constraint.sweep_block(D, R, A, first, smallest)
-    return change
+    return change - 0.5 * _weighted_square(added, D) if ridge else change
+
+
+def _weighted_square(weights: Array, D: Array) -> float:
+    """Return ``Σ w_j ‖d_j‖²``."""
+    return float(np.einsum("j,ji,ji->", weights, D, D, dtype=np.float64))
 
 
 def unknown_below(diagonal: Array) -> float:

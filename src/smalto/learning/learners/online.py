@@ -41,7 +41,7 @@ class Online(Learner):
     t0 : float, default 0
         Weight of the initial dictionary D₀, in batches: the statistics start as A = t0 I and
         B = t0 D₀, which slows the first steps down (Section 3.4.4). It is forgotten like a batch
-        seen at the first step.
+        seen at the first step, and dropped with the first epoch if ``memory="two-epochs"``.
     memory : {"two-epochs", "replace", "all"}
         What to keep of earlier visits to the same samples (Section 3.4.1). "two-epochs" keeps
         this epoch and the previous one, "all" keeps everything. "replace" stores the last code
@@ -63,6 +63,13 @@ class Online(Learner):
         less, so that codes become exact as the dictionary does. It saves time with `Lasso`; other
         coders are exact, as are `encode` and the evaluation of held-out samples. 0 makes every code
         exact, as in the paper, and so does ``memory="replace"``.
+    keep : float, default 0
+        The least share of the past that a step keeps, whatever ``rho`` is. With a large ``rho``
+        the first steps would otherwise remember little but their own batch: the paper starts to
+        forget "after a few iterations", and the authors' program keeps at least 0.95.
+    kappa1 : float, default 0
+        Weight of a penalty ``kappa1/2 ‖D‖²`` in the dictionary update, which makes the surrogate
+        strictly convex (Assumption B of the paper). The recorded surrogate is without it.
 
     See Also
     --------
@@ -80,6 +87,8 @@ class Online(Learner):
     features: float | None = None
     first_batch_size: int | None = None
     slack: float = 0.1
+    keep: float = 0.0
+    kappa1: float = 0.0
 
     def __post_init__(self) -> None:
         if self.batch_size is not None:
@@ -90,10 +99,15 @@ class Online(Learner):
         check_integer("sweeps", self.sweeps, high=10_000)
         check_finite_number("t0", self.t0, low=0)
         check_number("slack", self.slack, low=0, high=1)
+        check_number("keep", self.keep, low=0, high=1)
+        check_finite_number("kappa1", self.kappa1, low=0)
         if self.rho is not None:
             check_finite_number("rho", self.rho, low=0)
         if self.features is not None:
             check_number("features", self.features, low=0, high=1, strict=True)
+            if self.kappa1:
+                message = f"kappa1 needs all features of a step, got features={self.features}"
+                raise ValueError(message)
         if self.memory not in ("two-epochs", "replace", "all"):
             message = f"memory must be 'two-epochs', 'replace' or 'all', got {self.memory!r}"
             raise ValueError(message)
@@ -168,7 +182,7 @@ class Online(Learner):
         if rho is None:
             # At first all samples are needed; later on, many were coded over worse dictionaries.
             rho = max(0.0, math.log2(state.samples / len(state.D)))
-        beta = (state.samples / (state.samples + n_new)) ** rho
+        beta = max(self.keep, (state.samples / (state.samples + n_new)) ** rho)
         for part in state.stats:
             part.decay(beta)
         state.surrogate *= beta
@@ -197,8 +211,9 @@ class Online(Learner):
                 sweep_view(state.D, state.stats, state.constraint, seen, n_threads)
             state.surrogate = float("nan")
             return
+        ridge = self.kappa1 * sum(part.total_weight() for part in state.stats)
         for _ in range(self.sweeps):
-            state.surrogate += sweep(state.D, state.stats, state.constraint, n_threads)
+            state.surrogate += sweep(state.D, state.stats, state.constraint, n_threads, ridge)
         if state.store is not None:
             state.measure_surrogate()
 
