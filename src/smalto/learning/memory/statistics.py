@@ -52,7 +52,7 @@ class Stats:
             self.sample_sum = np.zeros(self.B.shape[1])
 
     @classmethod
-    def zeros(cls, n_atoms: int, n_features: int, dtype: Any = np.float64) -> Stats:
+    def zeros(cls, n_atoms: int, n_features: int, *, dtype: Any = np.float64) -> Stats:
         """Return the statistics of no samples, for a dictionary of this dtype."""
         of_A = np.float64 if n_atoms < _MANY_ATOMS else dtype
         return cls(np.zeros((n_atoms, n_atoms), of_A), np.zeros((n_atoms, n_features)))
