@@ -48,7 +48,7 @@ def methods(options: argparse.Namespace) -> dict[str, Callable[[Array, Array], A
     if options.quick:
         few |= {"max_steps": 20, "n_atoms": 64}
     if options.light:
-        few |= {"max_steps": 50, "n_rounds": 2, "n_atoms": 160}
+        few |= {"max_steps": 100, "n_rounds": 2, "n_atoms": 160}
     found: dict[str, Callable[[Array, Array], Array]] = {
         "smalto": lambda y, mask: inpaint(
             y, mask, channel_axis=2, stride=options.stride, n_threads=options.threads, **few
