@@ -33,7 +33,7 @@ print(f"{missing.mean():.0%} of the pixels are missing")
 # change.
 
 filled = inpaint(
-    damaged, missing, channel_axis=-1, patch_size=8, n_atoms=128, max_steps=50, n_rounds=2,
+    damaged, missing, channel_axis=-1, patch_size=8, n_atoms=128, max_steps=100, n_rounds=2,
     random_state=0,
 )  # fmt: skip
 assert np.array_equal(filled[~missing], photo[~missing])

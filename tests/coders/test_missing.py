@@ -14,9 +14,11 @@ from smalto import DictionaryLearning, encode, learn
 from smalto.coders import L0, OMP, Bridge, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
 from smalto.datasets import random_patches, sample_photo
 from smalto.kernels.coding.masked_gram import (
+    TOGETHER,
     LazyGram,
     begin_signal,
     make_block,
+    make_likely_rows,
     make_row,
     squared_norms,
 )
@@ -60,6 +62,7 @@ def test_rows_of_a_lazy_gram_matrix(dtype, share, weighted, width):
         listed=np.empty((2, m), np.int64),
         counts=np.zeros(3, np.int64),
         made=np.zeros(width, np.bool_),
+        entries=np.full(TOGETHER * m, np.nan, dtype),
         ridge=ridge,
     )
     G, fast = np.full(width * width, np.nan, dtype), np.full(width * width, np.nan, np.float32)
@@ -79,6 +82,22 @@ def test_rows_of_a_lazy_gram_matrix(dtype, share, weighted, width):
         squared_norms(lazy, diagonal)
         np.testing.assert_allclose(diagonal, np.diagonal(expected), atol=tolerance)
         assert np.isnan(G.reshape(width, -1)[3]).all()  # nobody has asked for it
+        for wanted in ([2, 4, 5, 6, 1, 8], [9, 10], [11], []):
+            begin_signal(lazy, row)
+            G[:] = np.nan
+            c = np.zeros(width, dtype)
+            c[wanted] = -1.0
+            make_likely_rows(lazy, c, 0.5, False, G, fast)
+            rows = G.reshape(width, -1)
+            done = np.flatnonzero(lazy.made)
+            np.testing.assert_allclose(rows[done], expected[done], atol=tolerance)
+            assert np.isnan(rows[~lazy.made]).all()
+            assert set(done) <= set(wanted)
+            left = np.einsum("ij,ij->i", known, known)[wanted]
+            whole = np.einsum("ij,ij->i", D, D, dtype=float)[wanted]
+            subtracts = 2 * missing[row].sum() <= m
+            count = np.count_nonzero(left >= 0.25 * whole) if subtracts else len(wanted)
+            assert len(done) == count - (count % TOGETHER == 1)  # a single one is left, too
         atoms, stride = np.array([9, 1, 4, 0, 7, 2, 8, 3, 5, 6]), 24
         work = np.full((len(atoms) + 1) * stride, np.nan)
         make_block(lazy, atoms, len(atoms), work, stride, stride, 0)

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from problems import DTYPES, dictionary, examples
 from scipy import sparse
 
-from smalto import encode, learn
+from smalto import State, encode, learn
 from smalto.coders import Lasso
 from smalto.coders.codes import Codes
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.kernels.coding.fit import fit_of_rows
-from smalto.learners import SGD
+from smalto.learners import SGD, Online
 from smalto.learning.dictionary.sweep import gradient_step, sweep
+from smalto.learning.memory import statistics
 from smalto.learning.memory.code_store import CodeStore
 from smalto.learning.memory.contributions import Contribution
 from smalto.learning.memory.statistics import Stats
@@ -278,3 +279,20 @@ def test_code_store():
         np.testing.assert_allclose(codes.as_csr(k).toarray(), table)
         for row in range(n):
             assert np.all(np.diff(codes.indices[codes.indptr[row] : codes.indptr[row + 1]]) > 0)
+
+
+def test_statistics_of_very_many_atoms_are_as_precise_as_the_dictionary(monkeypatch, tmp_path):
+    X = np.random.default_rng(0).standard_normal((600, 12)).astype(np.float32)
+    options = {"learner": Online(100), "random_state": 0, "n_threads": 1}
+    usual = learn(X, 16, Lasso(0.5), max_epochs=2, **options)
+    monkeypatch.setattr(statistics, "_MANY_ATOMS", 16)
+    some = learn(X, 16, Lasso(0.5), max_epochs=1, **options).state
+    assert {part.A.dtype for part in some.stats} == {np.dtype(np.float32)}
+    some.save(tmp_path / "state.safetensors")
+    state = State.load(tmp_path / "state.safetensors")
+    less = learn(X, 16, Lasso(0.5), max_epochs=2, state=state, **options)
+    assert {part.A.dtype for part in usual.state.stats} == {np.dtype(np.float64)}
+    np.testing.assert_allclose(less.D, usual.D, atol=1e-3)
+    np.testing.assert_allclose(less.state.surrogate, usual.state.surrogate, rtol=1e-4)
+    double = learn(X.astype(np.float64), 16, Lasso(0.5), max_epochs=1, **options).state
+    assert {part.A.dtype for part in double.stats} == {np.dtype(np.float64)}

@@ -13,7 +13,7 @@ from smalto.coders.chunks import Chunk, OwnGram
 from smalto.coders.codes import Codes, stack
 from smalto.kernels import aligned
 from smalto.kernels.coding.arguments import Gram
-from smalto.kernels.coding.masked_gram import LazyGram
+from smalto.kernels.coding.masked_gram import TOGETHER, LazyGram
 
 
 def lazy_gram(own: OwnGram | None, exact: Array, fast: Array, ridge: float = 0.0) -> Gram:
@@ -38,6 +38,7 @@ def lazy_gram(own: OwnGram | None, exact: Array, fast: Array, ridge: float = 0.0
         listed=np.empty((2, m), np.int64),
         counts=np.zeros(3, np.int64),
         made=np.zeros(width, np.bool_),
+        entries=np.empty(TOGETHER * m, exact.dtype),
         ridge=float(ridge),
     )
     G = aligned.empty(exact.size, exact.dtype)
@@ -62,6 +63,7 @@ def with_fast_rows(gram: Gram, fast: Array) -> Gram:
         features=lazy.features.astype(np.float32),
         inverse=lazy.inverse.astype(np.float32),
         made=lazy.made.copy(),
+        entries=lazy.entries.astype(np.float32),
     )
     return gram._replace(fast_lazy=fast_lazy)
 

@@ -23,9 +23,10 @@ from smalto.learning.callbacks.base import CallbackLike
 from smalto.threads import resolve_threads
 
 _BATCH = 1024  # patches per learning step
+_EPOCHS = 8  # passes over the patches of a filled picture, at most: small ones have few
 _ENOUGH = 20  # undamaged patches per atom, to learn from these alone
-_LARGE = 2 << 20  # pixels from which on the default stride is 2
-_ROUGH = 3  # stride, at least, of fillings that only serve to learn atoms
+_LARGE = 1 << 17  # pixels above which the default stride is 2
+_ROUGH = 4  # stride, at least, of fillings that only serve to learn atoms
 _PENALTY = 0.16  # lam for details of standard deviation 1 if all of them are known
 _LEARNING_PENALTY = 4.0  # lam in learning, relative to that in filling
 
@@ -39,7 +40,7 @@ def inpaint(
     patch_size: int | tuple[int, int] = 12,
     n_atoms: int = 256,
     max_steps: int = 300,
-    n_rounds: int = 3,
+    n_rounds: int = 4,
     lam: float | None = None,
     stride: int | None = None,
     callbacks: Iterable[CallbackLike] = (),
@@ -55,7 +56,7 @@ def inpaint(
     not change. Holes larger than a patch are filled from the border inwards.
 
     The dictionary D is learned from the undamaged patches. If there are too few, the picture is
-    filled with cosines for atoms first. Then, in each round, atoms are learned from all patches of
+    filled with cosines for atoms first. Then, in each round, learning goes on with all patches of
     the filled picture, and the missing pixels are filled again from the known ones.
 
     Parameters
@@ -74,8 +75,9 @@ def inpaint(
     n_atoms : int, default 256
         Number of atoms to learn.
     max_steps : int, default 300
-        Maximum number of learning steps, of 1024 patches each, in each round.
-    n_rounds : int, default 3
+        Maximum number of learning steps, of 1024 patches each, in all rounds together. Small
+        pictures take fewer: a round learns from each patch at most 8 times.
+    n_rounds : int, default 4
         Number of rounds, if there are too few undamaged patches.
     lam : float, optional
         Penalty of the codes. By default 0.16 times the standard deviation of the known details
@@ -83,7 +85,7 @@ def inpaint(
         the known pixels, but larger where few pixels must determine many coefficients.
     stride : int, optional
         Code only every ``stride``-th patch in both directions: faster, but less accurate. By
-        default 1, and 2 for pictures of more than two megapixels.
+        default 1, and 2 for pictures of more than 2¹⁷ pixels, such as 512 × 512.
     callbacks : iterable of callables
         Called after every learning step, see `learn`.
     n_threads : int, optional
@@ -146,16 +148,19 @@ def inpaint(
     lam = _default_lam(details, missing) if lam is None else lam
     damaged = DamagedPicture(details, missing, size, Lasso(lam), threads)
 
-    def learn_dictionary(source: PatchSource) -> Array:
+    def learn_dictionary(source: PatchSource, first: Array | None, rounds: int) -> Array:
+        count = min(n_atoms, source.n_rows)
         with warnings.catch_warnings():
             if not chosen:  # the user has no lam to change
                 warnings.filterwarnings("ignore", "every code is zero")
             return learn(
                 source,
-                min(n_atoms, source.n_rows),
+                count,
                 Lasso(_LEARNING_PENALTY * lam),
                 learner=Online(batch_size=_BATCH),
-                max_steps=max_steps,
+                init=first if first is not None and len(first) == count else None,
+                max_steps=-(-max_steps // rounds),
+                max_epochs=_EPOCHS if rounds > 1 else None,
                 callbacks=callbacks,
                 n_threads=threads,
                 random_state=random_state,
@@ -164,7 +169,7 @@ def inpaint(
     with expecting("lasso", "L2Ball", dtype=picture.pixels.dtype):
         undamaged = damaged.undamaged_patches() if D is None else None
         if undamaged is not None and undamaged.n_rows >= _ENOUGH * n_atoms:
-            D = learn_dictionary(undamaged)
+            D = learn_dictionary(undamaged, None, 1)
         if D is not None:
             filled = damaged.fill(D, stride)
         else:
@@ -193,7 +198,7 @@ def _default_lam(details: Array, missing: Array) -> float:
 
 def _fill_in_rounds(
     damaged: DamagedPicture,
-    learn_dictionary: Callable[[PatchSource], Array],
+    learn_dictionary: Callable[[PatchSource, Array | None, int], Array],
     n_rounds: int,
     stride: int,
 ) -> Array:
@@ -201,9 +206,11 @@ def _fill_in_rounds(
     rough = max(stride, min(_ROUGH, *damaged.size))
     channels, dtype = damaged.pixels.shape[2], damaged.pixels.dtype
     filled = damaged.fill(cosine_atoms(damaged.size, channels, dtype), rough)
+    D = None
     for i in range(n_rounds):
         source = damaged.patches_of(filled)
         if source is None:  # a picture of a single color
             break
-        filled = damaged.fill(learn_dictionary(source), stride if i == n_rounds - 1 else rough)
+        D = learn_dictionary(source, D, n_rounds)
+        filled = damaged.fill(D, stride if i == n_rounds - 1 else rough)
     return filled

@@ -18,6 +18,7 @@ from smalto.kernels.image.patch_gathering import decode
 from smalto.threads import run_tasks, single_threaded_blas
 
 _AT_ONCE = 1 << 13  # patches in memory at a time, approximately
+_SLACK = 0.1  # share of λ by which codes of damaged patches may violate optimality
 _TASK = 1024  # patches cut or composed as one task
 
 
@@ -39,17 +40,21 @@ def average_of_codes(
 def average_of_known(
     grid: PatchGrid, mask: Array, D: Array, coder: Coder, positions: Array, n_threads: int
 ) -> PatchAverage:
-    """Code the known pixels of the patches at these positions and average the patches αD."""
+    """Code the known pixels of the patches at these positions and average the patches αD.
+
+    Patches of which more is known weigh more. Codes may violate optimality by `_SLACK`.
+    """
     average = PatchAverage(grid.pixels.shape[1:], grid.size)
     with single_threaded_blas():
-        prepared = prepare(D, coder, n_threads)
+        prepared = prepare(D, coder, n_threads, _SLACK)
         for begin in range(0, len(positions), _AT_ONCE):
             _, rows, columns = grid.corners(positions[begin : begin + _AT_ONCE])
             offsets = grid.offsets(0, rows, columns)
             X, means, missing = _cut_known(grid, mask, offsets, D.dtype, n_threads)
             codes = code_rows(Signals(X, missing), prepared, None, n_threads, measured=False).codes
             compose(codes, D, X, n_threads)
-            average.add(X, rows, columns, means=means)
+            known = 1.0 - missing.mean(axis=1)
+            average.add(X, rows, columns, means=means, patch_weights=known * known)
     return average
 
 

@@ -19,13 +19,14 @@ from smalto.kernels.coding.active_set import (
     remove,
     weights_of_dependent,
 )
-from smalto.kernels.coding.masked_gram import make_row
+from smalto.kernels.coding.masked_gram import make_likely_rows, make_row
 from smalto.kernels.jit import inlined, kernel
 from smalto.kernels.simd import above, lanes, load, lowest_bit, splat, vabs
 
 # Measured on dictionaries of 256 to 1 024 atoms, from random patches to learned ones.
 FIRST = 8  # atoms that may join at once, at least ...
 SHARE = 0.8  # ... those that violate by more than this share of the worst violation
+LIKELY = 0.6  # share from which on atoms are expected to join soon
 
 # An atom depends on others if less than this share of its squared norm lies outside their span:
 # well above the rounding of a Gram matrix in float32, and of the factor in float64.
@@ -80,6 +81,9 @@ def join(signal, c, top, lam, active, s, used):
     threshold = splat(c.dtype.type(lam + (top - lam) * SHARE))
     room = min(max(FIRST, s), capacity(active) - s)
     joined, moved = False, False
+    make_likely_rows(
+        gram.lazy, c, lam + (top - lam) * LIKELY, signal.positive, gram.exact, gram.fast
+    )
     for block in range(0, width, lanes(c)):
         v = load(c, block)
         bits = above(v if signal.positive else vabs(v), threshold)

@@ -4,7 +4,8 @@ Where entries of a signal are missing, atoms count without these entries:
 ``G_ij = Σ_f d_if d_jf`` over the known features f. Where its coefficients have weights w in the
 penalty, its atoms are ``d_j / w_j``. A code with s nonzeros needs hardly more than s of the k
 rows, so each row is made when its atom joins: as a sum over the known features, or as the row that
-all signals share less a sum over the missing features, whichever is shorter.
+all signals share less a sum over the missing features, whichever is shorter. Where several atoms are
+about to join, their rows are made together: reading the features is what takes the time.
 
 Where all signals share one Gram matrix, the `LazyGram` is None, and the kernels do nothing.
 """
@@ -17,10 +18,12 @@ import numpy as np
 
 from smalto.kernels.jit import kernel
 from smalto.kernels.precision import ENDLESS, is_double
-from smalto.kernels.simd import fma, lanes, load, splat, store, zero
+from smalto.kernels.simd import above, fma, lanes, load, lowest_bit, splat, store, vabs, zero
 
 # With less than this share of an atom's squared norm left, subtraction would leave only rounding.
 _CANCELS = 0.25
+
+TOGETHER = 4  # rows made at once
 
 KNOWN, MISSING, SIGNAL = range(3)  # rows of `LazyGram.listed`; places in `LazyGram.counts`
 
@@ -35,6 +38,7 @@ class LazyGram(NamedTuple):
     listed: Any  # int64 (2, m): the signal's known and its missing features
     counts: Any  # int64 (3,): how many of each there are, and the number of the signal
     made: Any  # bool (width,): which rows have been made
+    entries: Any  # (TOGETHER m,): scratch for the entries of atoms whose rows are made together
     ridge: float
 
 
@@ -123,13 +127,12 @@ def make_row(lazy, j, G, fast_G):
     """Make row j of this signal's Gram matrix and of its float32 copy, unless that was done."""
     if lazy is None:
         return
-    shared, features, _, inverse, listed, counts, made, ridge = lazy
+    shared, features, _, _, listed, counts, made, _, ridge = lazy
     if made[j]:
         return
-    made[j] = True
     width = made.size
     row = j * width
-    known, absent, signal = counts[KNOWN], counts[MISSING], counts[SIGNAL]
+    known, absent = counts[KNOWN], counts[MISSING]
     remaining = np.float64(shared[row + j]) - ridge
     least = _CANCELS * remaining
     if absent <= known:
@@ -145,6 +148,16 @@ def make_row(lazy, j, G, fast_G):
             G[row + i] = 0.0
         _add_products(lazy, KNOWN, j, 1.0, G)
         G[row + j] += ridge
+    _finish_row(lazy, j, G, fast_G)
+
+
+@kernel
+def _finish_row(lazy, j, G, fast_G):
+    """Apply the weights to a row just made, copy it to float32, and mark it as made."""
+    inverse, made = lazy.inverse, lazy.made
+    width, signal = made.size, lazy.counts[SIGNAL]
+    row = j * width
+    made[j] = True
     if inverse.shape[0] > 0:
         of_atom = inverse[signal, j]
         for i in range(width):
@@ -152,6 +165,92 @@ def make_row(lazy, j, G, fast_G):
     if is_double(fast_G) != is_double(G):
         for i in range(width):
             fast_G[row + i] = G[row + i]
+
+
+@kernel
+def _gather_entries(lazy, which, j, place):
+    """Gather the KNOWN or MISSING entries of atom j for `_make_together`; return their squares' sum."""
+    features, listed, entries = lazy.features, lazy.listed, lazy.entries
+    width, total = lazy.made.size, 0.0
+    for i in range(lazy.counts[which]):
+        entry = features[listed[which, i] * width + j]
+        entries[TOGETHER * i + place] = entry
+        total += np.float64(entry) * np.float64(entry)
+    return total
+
+
+@kernel
+def _make_together(lazy, which, rows, G):
+    """Make the rows that begin at these places in G, from the gathered entries of their atoms."""
+    shared, features, listed, entries = lazy.shared, lazy.features, lazy.listed, lazy.entries
+    width, count, step = lazy.made.size, lazy.counts[which], lanes(G)
+    r0, r1, r2, r3 = rows
+    for block in range(0, width, step):
+        g0 = g1 = g2 = g3 = zero(G)
+        for i in range(count):
+            v = load(features, listed[which, i] * width + block)
+            e = TOGETHER * i
+            g0, g1 = fma(splat(entries[e]), v, g0), fma(splat(entries[e + 1]), v, g1)
+            g2, g3 = fma(splat(entries[e + 2]), v, g2), fma(splat(entries[e + 3]), v, g3)
+        if which == MISSING:
+            g0, g1 = load(shared, r0 + block) - g0, load(shared, r1 + block) - g1
+            g2, g3 = load(shared, r2 + block) - g2, load(shared, r3 + block) - g3
+        store(G, r0 + block, g0)
+        store(G, r1 + block, g1)
+        store(G, r2 + block, g2)
+        store(G, r3 + block, g3)
+
+
+@kernel
+def make_likely_rows(lazy, c, least, positive, G, fast_G):
+    """Make the rows of atoms whose correlations c exceed ``least``, four at a time.
+
+    `make_row` makes what is left: fewer than two rows, and those that subtraction would spoil.
+    """
+    if lazy is None:
+        return
+    made, counts, ridge = lazy.made, lazy.counts, lazy.ridge
+    width = made.size
+    which = MISSING if counts[MISSING] <= counts[KNOWN] else KNOWN
+    limit = splat(c.dtype.type(least))
+    a0 = a1 = a2 = a3 = np.int64(0)
+    found = 0
+    for block in range(0, width, lanes(c)):
+        v = load(c, block)
+        bits = above(v if positive else vabs(v), limit)
+        while bits != 0:
+            j = block + lowest_bit(bits)
+            bits &= bits - 1
+            if made[j]:
+                continue
+            squares = _gather_entries(lazy, which, j, found)
+            norm = np.float64(lazy.shared[j * width + j]) - ridge
+            if which == MISSING and norm - squares < _CANCELS * norm:
+                continue
+            a0, a1, a2, a3 = a1, a2, a3, j
+            found += 1
+            if found == TOGETHER:
+                _make_group(lazy, which, (a0, a1, a2, a3), G, fast_G)
+                found = 0
+    if found < 2:
+        return
+    for place in range(found, TOGETHER):  # the last one again, which changes nothing
+        _gather_entries(lazy, which, a3, place)
+        a0, a1, a2 = a1, a2, a3
+    _make_group(lazy, which, (a0, a1, a2, a3), G, fast_G)
+
+
+@kernel
+def _make_group(lazy, which, atoms, G, fast_G):
+    """Make the rows of four atoms whose entries are gathered; the last of them may be the same."""
+    a0, a1, a2, a3 = atoms
+    width = lazy.made.size
+    _make_together(lazy, which, (a0 * width, a1 * width, a2 * width, a3 * width), G)
+    for j in atoms:
+        if not lazy.made[j]:
+            if which == KNOWN:
+                G[j * width + j] += lazy.ridge
+            _finish_row(lazy, j, G, fast_G)
 
 
 @kernel
@@ -235,7 +334,7 @@ def squared_norms(lazy, out):
     """Write the diagonal of this signal's Gram matrix."""
     if lazy is None:
         return
-    shared, features, _, inverse, listed, counts, made, ridge = lazy
+    shared, features, _, inverse, listed, counts, made, _, ridge = lazy
     width = made.size
     known, absent, signal = counts[KNOWN], counts[MISSING], counts[SIGNAL]
     if absent <= known:

@@ -12,6 +12,7 @@ from smalto.learning.memory.contributions import WORST, Addition, Contribution
 from smalto.learning.memory.state import State
 
 _UNTRIED = 0.2  # share of the usual time after which an atom that was never used is replaced
+_ROWS = 512  # of the Gram matrix that are searched for duplicates at a time
 _FADE = 0.9  # factor on the remembered costs at each step, so that newer samples win
 
 
@@ -79,17 +80,20 @@ def _duplicates(D: Array, G: Array, correlation: float) -> dict[int, tuple[int, 
     """Map each atom that duplicates an earlier one to that atom and their relative sign."""
     norms = np.sqrt(np.maximum(G.diagonal(), 0.0))
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-    # G may be slightly out of date: take candidates from it, then check the current atoms.
-    close = np.abs(G) * scale[:, None] > 0.99 * correlation * np.where(norms > 0, norms, np.inf)
+    least = 0.99 * correlation * np.where(norms > 0, norms, np.inf)
     found: dict[int, tuple[int, float]] = {}
-    for i, j in zip(*np.nonzero(np.triu(close, 1)), strict=True):
-        if int(j) in found or int(i) in found:
-            continue
-        cosine = float(np.vdot(D[i], D[j])) / max(
-            float(np.linalg.norm(D[i]) * np.linalg.norm(D[j])), 1e-300
-        )
-        if abs(cosine) > correlation:
-            found[int(j)] = (int(i), float(np.sign(cosine)))
+    # G may be slightly out of date: take candidates from it, then check the current atoms.
+    for first in range(0, len(G), _ROWS):
+        rows = slice(first, first + _ROWS)
+        close = np.abs(G[rows, first:]) * scale[rows, None] > least[first:]
+        for i, j in first + np.argwhere(np.triu(close, 1)):
+            if int(j) in found or int(i) in found:
+                continue
+            cosine = float(np.vdot(D[i], D[j])) / max(
+                float(np.linalg.norm(D[i]) * np.linalg.norm(D[j])), 1e-300
+            )
+            if abs(cosine) > correlation:
+                found[int(j)] = (int(i), float(np.sign(cosine)))
     return found
 
 

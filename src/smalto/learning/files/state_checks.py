@@ -91,13 +91,15 @@ def _check_learner(state: State) -> None:
         message = f"its statistics or stored codes are not those of {state.learner}"
         raise ValueError(message)
     for number, part in enumerate(state.stats):
-        _check_stats(f"stats[{number}]", part, k, m)
+        _check_stats(f"stats[{number}]", part, k, m, stats[number].A.dtype.type)
     if state.store is not None:
         _check_store(state.store, k, state.n_rows or 0, state.D.dtype)
 
 
-def _check_stats(name: str, part: Stats, k: int, m: int) -> None:
-    _want(f"{name}.A", part.A, np.float64, (k, k))
+def _check_stats(name: str, part: Stats, k: int, m: int, begins_as: Any) -> None:
+    # Files of earlier versions have every A in float64.
+    of_A = np.float64 if part.A.dtype == np.float64 else begins_as
+    _want(f"{name}.A", part.A, of_A, (k, k))
     _want(f"{name}.B", part.B, np.float64, (k, m))
     _want(f"{name}.code_sum", part.code_sum, np.float64, (k,))
     _want(f"{name}.sample_sum", part.sample_sum, np.float64, (m,))

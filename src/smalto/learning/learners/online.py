@@ -163,12 +163,16 @@ class Online(Learner):
 
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
         """Return the statistics, and the code store if there is one, before the first step."""
-        first = Stats.zeros(*D.shape)
+        first = Stats.zeros(*D.shape, dtype=D.dtype)
         if self.t0:  # what is never written to takes no memory
             first.A[np.diag_indices(len(D))] = self.t0
             first.B[:] = self.t0 * D
             first.constant = 0.5 * self.t0 * float(np.vdot(D, D))
-        parts = (first, Stats.zeros(*D.shape)) if self.memory == "two-epochs" else (first,)
+        parts = (
+            (first, Stats.zeros(*D.shape, dtype=D.dtype))
+            if self.memory == "two-epochs"
+            else (first,)
+        )
         if self.memory != "replace":
             return parts, None
         assert n_rows is not None, "call refusal() first"
@@ -240,12 +244,13 @@ class Online(Learner):
 
 def go_online(state: State) -> None:
     """Turn the state after batch learning, in place, into that of `Online` after one epoch."""
-    learner = Online().resolve(len(state.D), None)
-    past = Stats.zeros(*state.D.shape)
+    learner, D = Online().resolve(len(state.D), None), state.D
+    past = Stats.zeros(*D.shape, dtype=D.dtype)
     for part in state.stats:
         past.add(part, 1.0 / learner.rows_per_step(0))
     n = state.n_rows or 0
-    state.learner, state.stats, state.store = learner, (Stats.zeros(*state.D.shape), past), None
+    state.learner, state.stats = learner, (Stats.zeros(*D.shape, dtype=D.dtype), past)
+    state.store = None
     state.n_rows, state.samples = None, n
     state.last_used = np.where(past.A.diagonal() > 0.0, n, 0)
     state.measure_surrogate()

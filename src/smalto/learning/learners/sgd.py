@@ -53,7 +53,7 @@ class SGD(Learner):
 
     def begin(self, D: Array, n_rows: int | None) -> tuple[tuple[Stats, ...], CodeStore | None]:
         """Return the statistics before the first step."""
-        return (Stats.zeros(*D.shape),), None
+        return (Stats.zeros(*D.shape, dtype=D.dtype),), None
 
     def forget(self, state: State, n_new: int) -> None:
         """Clear the statistics: each step uses only its own samples."""

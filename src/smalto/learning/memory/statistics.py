@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from smalto.checks import Array
 
 SMALLEST_SCALE = 1e-12
+_MANY_ATOMS = 8192  # from which on A is as precise as the dictionary: most of the memory is A
+_ATOMS = 256  # rows of A in the precision of the dictionary at a time
 
 
 @dataclass
@@ -17,8 +20,8 @@ class Stats:
 
     ``A = Σ w αᵀα``, ``B = Σ w αᵀx``, ``constant = Σ w (½‖x‖² + ψ(α))`` and ``weight = Σ w``. With
     ``code_sum = Σ w α`` and ``sample_sum = Σ w x`` the origin can be moved afterwards. All are in
-    float64 and stored divided by ``scale``, so that forgetting takes one multiplication, not a
-    pass over A and B (Section 3 of the paper).
+    float64 (A for very many atoms in float32) and stored divided by ``scale``, so that forgetting
+    takes one multiplication, not a pass over A and B (Section 3 of the paper).
 
     Attributes
     ----------
@@ -49,9 +52,10 @@ class Stats:
             self.sample_sum = np.zeros(self.B.shape[1])
 
     @classmethod
-    def zeros(cls, n_atoms: int, n_features: int) -> Stats:
-        """Return the statistics of no samples."""
-        return cls(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, n_features)))
+    def zeros(cls, n_atoms: int, n_features: int, *, dtype: Any = np.float64) -> Stats:
+        """Return the statistics of no samples, for a dictionary of this dtype."""
+        of_A = np.float64 if n_atoms < _MANY_ATOMS else dtype
+        return cls(np.zeros((n_atoms, n_atoms), of_A), np.zeros((n_atoms, n_features)))
 
     def move_origin(self, by: Array) -> None:
         """Turn these into the statistics of the samples ``x − by``, with the same codes."""
@@ -61,9 +65,8 @@ class Stats:
         self.sample_sum -= self.weight * by
 
     def clear(self) -> None:
-        """Set all sums to zero."""
-        self.A.fill(0.0)
-        self.B.fill(0.0)
+        """Set all sums to zero; new zeros take no memory until something is added."""
+        self.A, self.B = (np.zeros(sums.shape, sums.dtype) for sums in (self.A, self.B))
         self.code_sum.fill(0.0)
         self.sample_sum.fill(0.0)
         self.constant, self.weight, self.scale = 0.0, 0.0, 1.0
@@ -102,9 +105,13 @@ class Stats:
 
     def surrogate_sum(self, D: Array) -> float:
         """Return ``½ Σ A∘DDᵀ − Σ B∘D + constant``, the weighted sum of costs with the old codes."""
-        D = np.asarray(D, np.float64)
-        quadratic = 0.5 * np.vdot(self.A @ D, D) - np.vdot(self.B, D)
-        return float(self.scale * (quadratic + self.constant))
+        total = 0.0
+        if self.A.diagonal().any():
+            for first in range(0, len(D), _ATOMS):
+                block = slice(first, first + _ATOMS)
+                slope = 0.5 * (self.A[block].astype(D.dtype, copy=False) @ D) - self.B[block]
+                total += float(np.vdot(slope, D[block].astype(np.float64, copy=False)))
+        return float(self.scale * (total + self.constant))
 
     def total_weight(self) -> float:
         """Return the current total weight of the samples."""
