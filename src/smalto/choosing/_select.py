@@ -209,7 +209,7 @@ def _all_fits(
             if keeper is not None:
                 keeper.write(job, point, fit)
             elif job.round > 0:  # only needed by the path itself
-                fit = fit._replace(D=np.empty((0, 0)))
+                fit = fit._replace(D=np.empty((0, 0)), A=np.empty((0, 0)))
             fits[job, point] = fit
             if progress:
                 bar.tell(f"{point.n_atoms} atoms, error {fit.predicted.error:.5g}")
