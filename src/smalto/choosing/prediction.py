@@ -105,6 +105,17 @@ def as_table(X: Any) -> Rows:
     return X
 
 
+def in_single(X: Rows) -> Rows:
+    """Return X in float32, if it is in memory and all of its squares are normal numbers there."""
+    is_sparse = scipy.sparse.issparse(X)
+    if not is_sparse and type(X) is not np.ndarray:
+        return X
+    values = np.abs(X.data if is_sparse else X)
+    known = values[np.isfinite(values)]
+    largest = float(known.max(initial=0.0))
+    return X.astype(np.float32) if 1e-8 < largest < 1e8 else X
+
+
 def steady_coder(model: Factorization) -> Coder:
     """Return the coder that predictions are made with.
 
