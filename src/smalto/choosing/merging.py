@@ -19,7 +19,7 @@ def merged(D: Array, A: Array, n_atoms: int) -> Array:
     G, A = atoms @ atoms.T, np.array(A, np.float64)
     loss = np.stack([_losses(A, G, i) for i in range(len(A))])
     for _ in range(len(atoms) - n_atoms):
-        i, j = sorted(np.unravel_index(int(np.argmin(loss)), loss.shape))
+        i, j = sorted(divmod(int(np.argmin(loss)), len(loss)))
         pair, left = [i, j], np.delete(np.arange(len(A)), j)
         p, q = _rank_one(A[np.ix_(pair, pair)], G[np.ix_(pair, pair)])
         atoms[i] = p @ atoms[pair]

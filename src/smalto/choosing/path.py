@@ -94,7 +94,8 @@ class Problem:
         made: dict[Point, Fit] = {}
         effort = 1.0
         with single_threaded_blas(), without_warnings():
-            table = Table.of(X, self.held_out.round(job.round, *X.shape, self.seed))
+            n, m = X.shape
+            table = Table.of(X, self.held_out.round(job.round, n, m, self.seed))
             for point, parent in self.grid.path():
                 fit = done.get(point)
                 if fit is None:
