@@ -13,9 +13,10 @@ import scipy
 from smalto import NMF, DictionaryLearning, SparsePCA, encode, select
 from smalto.choosing import Blocks, Entries
 from smalto.choosing.grid import Grid, Point
+from smalto.choosing.merging import merged
 from smalto.choosing.one_standard_error import choose
 from smalto.choosing.path import Job, Problem
-from smalto.choosing.prediction import predict_held_out, steady_coder
+from smalto.choosing.prediction import predict_held_out, steady_coder, total_squares
 from smalto.coders import OMP, JointLasso, Lasso
 
 
@@ -69,7 +70,7 @@ def test_errors_are_those_of_a_slow_twin():
     held = held_out.round(1, 40, 10, seed=5)
     model.fit(X[held.learned])
     center = X[held.learned].mean(axis=0)
-    found = predict_held_out(model, X, held, center, 1)
+    found = predict_held_out(model, X, held, total_squares(X, held), 1)
     squares, total, entries = 0.0, 0.0, 0
     coder = steady_coder(model)
     for i in held.tested:
@@ -152,6 +153,74 @@ def test_later_fits_of_a_path_are_short():
     X = np.random.default_rng(0).standard_normal((80, 8))
     select(X, [2, 3, 4, 5, 6], estimator=Counted, refit=False, n_threads=1, random_state=0)
     assert steps == 5 * [50, 10, 10, 10, 10]
+
+
+def test_later_fits_are_short_too_if_the_first_ends_before_its_limits():
+    steps = []
+
+    class Counted(NMF):
+        def fit(self, X, y=None, **options):
+            super().fit(X, **options)
+            steps.append(self.n_iter_)
+            return self
+
+    X = parts(n=80)
+    select(
+        X, [2, 3, 4, 8], estimator=Counted(1, tol=1e-3), refit=False, n_threads=1, random_state=0
+    )
+    first, *later = steps[:4]
+    assert 20 < first < 200  # the limit of epochs
+    assert max(later) <= first // 4
+
+
+def test_atoms_are_merged_that_are_unused_alike_or_used_together():
+    rng = np.random.default_rng(0)
+    D, C = np.eye(4, 9), rng.gamma(1.0, size=(400, 4)) * (rng.random((400, 4)) < 0.5)
+    first = np.arange(400) < 200
+
+    def units(atoms):
+        return np.abs(atoms / np.linalg.norm(atoms, axis=1, keepdims=True) @ D.T)
+
+    def check(codes, atoms):
+        found = merged(atoms, codes.T @ codes, 4)
+        assert found.dtype == atoms.dtype
+        assert sorted(units(found).argmax(axis=1)) == [0, 1, 2, 3]
+        assert units(found).max(axis=1).min() > 0.99
+
+    unused = np.column_stack([C, 0.01 * rng.random(400)])
+    check(unused, np.vstack([D, rng.random(9)]))
+    alike = np.column_stack([C[:, 0] * first, C[:, 1:], C[:, 0] * ~first])
+    check(alike.astype(np.float32), np.vstack([D, D[:1] + 0.1 * D[1:2]]).astype(np.float32))
+    # Half of atom 0 each, with the same coefficients.
+    D[0, 4:8] = 0.5
+    D[0, 0] = 0.0
+    halves = np.vstack([D[0] * (np.arange(9) < 6), D[1:], D[0] * (np.arange(9) >= 6)])
+    check(np.column_stack([C, C[:, 0]]), halves)
+
+
+def test_a_merged_pair_is_the_best_approximation_of_rank_one():
+    rng = np.random.default_rng(1)
+    C, D = rng.standard_normal((50, 2)), rng.standard_normal((2, 6))
+    atom = merged(D, C.T @ C, 1)[0]
+    _, _, right = np.linalg.svd(C @ D)
+    assert abs(atom @ right[0]) == pytest.approx(1.0)
+    # Of three atoms, the pair with the least loss: that of a slow twin.
+    C, D = rng.standard_normal((50, 3)), rng.standard_normal((3, 6))
+    losses = {
+        (i, j): np.linalg.svd(C[:, [i, j]] @ D[[i, j]])[1][1] for i, j in ((0, 1), (0, 2), (1, 2))
+    }
+    kept = ({0, 1, 2} - set(min(losses, key=losses.get))).pop()
+    assert any(np.allclose(atom, D[kept]) for atom in merged(D, C.T @ C, 2))
+
+
+@pytest.mark.parametrize("options", [{}, {"density": 1 / 3, "max_epochs": 20}])
+def test_the_number_of_sparse_components_is_found(options):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 3)) * [4, 3, 2] @ np.kron(np.eye(3), np.ones(4))
+    X += 0.1 * rng.standard_normal(X.shape)
+    # Other numbers of components do not reach the density, of which nobody wants to be warned.
+    choice = select(X, [2, 3, 4, 5], estimator=SparsePCA(1, **options), random_state=0)
+    assert choice.best_params == {"n_components": 3}
 
 
 def test_the_same_bits_on_any_number_of_threads():

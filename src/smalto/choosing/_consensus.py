@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from smalto.checks import Array, Rows, check_integer, check_kind, check_number
+from smalto.checks import Array, Rows, check_integer, check_kind, check_number, float_dtype
 from smalto.choosing.agreement import Agreement, Consensus
 from smalto.choosing.grid import Grid, as_template
 from smalto.choosing.matching import cluster, stability
 from smalto.choosing.path import Shortened, final_cost
-from smalto.choosing.prediction import as_table
+from smalto.choosing.prediction import as_table, in_single
 from smalto.choosing.progress import FitProgress
 from smalto.estimators.base import Factorization
 from smalto.estimators.nmf import NMF
@@ -22,6 +22,7 @@ from smalto.learning.initial_state import as_seed
 from smalto.learning.stopping import deferred_interrupt
 from smalto.sources import is_dask
 from smalto.threads import resolve_threads, run_tasks
+from smalto.warn import without_warnings
 
 _AS_STABLE = 0.05  # below the highest stability; the largest number of atoms among these is chosen
 
@@ -95,6 +96,9 @@ def consensus(
     The stability of an atom is the mean silhouette of its cluster, as in consensus NMF of single
     cells (Kotliar et al. 2019), which has k-means in place of matching.
 
+    The starts are computed in float32, where X is an array in memory whose entries suit it: they
+    differ from each other by much more than rounding. The last fit has the precision of X.
+
     Examples
     --------
     >>> import numpy as np
@@ -117,12 +121,14 @@ def consensus(
     X = as_table(X)
     jobs = [(k, s) for k in reversed(grid.n_atoms) for s in range(n_starts)]
     with deferred_interrupt() as interrupted:
-        starts = _all_starts(template, X, jobs, seed, progress, client, threads, interrupted)
+        starts = _all_starts(
+            template, in_single(X), jobs, seed, progress, client, threads, interrupted
+        )
         agreements = {}
         for k in grid.n_atoms:
             found = [starts[job] for job in jobs if job[0] == k and job in starts]
             if len(found) >= 2:
-                agreements[k] = _agreement(found, similarity)
+                agreements[k] = _agreement(found, similarity, float_dtype(X.dtype))
         if not agreements:
             raise KeyboardInterrupt
         best = _most_stable(agreements)
@@ -195,18 +201,19 @@ def _fit(
         random_state=int(own >> np.uint64(2)),
         callbacks=(Shortened(2.0, interrupted),),
     )
-    model.fit(X)
+    with without_warnings():
+        model.fit(X)
     return None if interrupted() else _Start(model.components_, final_cost(model))
 
 
-def _agreement(starts: list[_Start], min_similarity: float) -> Agreement:
+def _agreement(starts: list[_Start], min_similarity: float, dtype: np.dtype[Any]) -> Agreement:
     """Return what the starts with one number of atoms agree on."""
     costs = np.array([start.cost for start in starts])
     clusters = cluster([start.D for start in starts], int(np.argmin(costs)), min_similarity)
     scores = stability(clusters)
     order = np.argsort(-scores, kind="stable")
     return Agreement(
-        np.ascontiguousarray(clusters.centers[order], starts[0].D.dtype),
+        np.ascontiguousarray(clusters.centers[order], dtype),
         scores[order],
         clusters.kept.mean(axis=0)[order],
         costs,

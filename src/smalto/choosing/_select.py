@@ -78,7 +78,7 @@ def select(
         lowest.
     warm_effort : float in (0, 1], default 0.2
         All fits of a path but the first start from the atoms of a neighboring setting, and end
-        after this share of the limits (of epochs, steps or seconds) of the estimator.
+        after at most this share of the epochs, steps or seconds that the first one took.
     refit : bool, default True
         Whether to fit the settings chosen to all of X. This fit has no shortened limits.
     store : path, optional
@@ -107,9 +107,9 @@ def select(
 
     Notes
     -----
-    The first fit of a path has the most atoms. From there on atoms are taken away, those with the
-    least energy first, and the others are learned again: needed atoms are found more easily among
-    too many. Paths of other penalties begin with the most atoms as well, from the largest λ on.
+    The first fit of a path has the most atoms. From there on pairs of atoms are merged, those first
+    that lose least by it, and all are learned again: needed atoms are found more easily among too
+    many. Paths of other penalties begin with the most atoms as well, from the largest λ on.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def _all_fits(
             if keeper is not None:
                 keeper.write(job, point, fit)
             elif job.round > 0:  # only needed by the path itself
-                fit = fit._replace(D=np.empty((0, 0)))
+                fit = fit._replace(D=np.empty((0, 0)), A=np.empty((0, 0)))
             fits[job, point] = fit
             if progress:
                 bar.tell(f"{point.n_atoms} atoms, error {fit.predicted.error:.5g}")

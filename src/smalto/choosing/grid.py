@@ -66,9 +66,8 @@ class Grid:
     def path(self) -> list[Visit]:
         """Return all settings in the order in which they are fitted.
 
-        The largest number of atoms comes first, for each penalty in turn; then atoms are taken
-        away. Among more atoms than needed those that are needed are found more easily, and those
-        that matter least are the first to go.
+        The largest number of atoms comes first, for each penalty in turn; then atoms are merged.
+        Among more atoms than needed those that are needed are found more easily.
         """
         visits = []
         for p in range(len(self.values)):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from smalto.checks import Array, Rows
-from smalto.choosing.grid import Grid, Point, Visit
+from smalto.choosing.grid import Grid, Point
 from smalto.choosing.held_out import HeldOut, Round
-from smalto.choosing.prediction import Predicted, known_means, predict_held_out
+from smalto.choosing.merging import merged
+from smalto.choosing.prediction import Predicted, predict_held_out, total_squares
 from smalto.estimators.base import Factorization
 from smalto.learning.callbacks.base import Callback, Share
-from smalto.learning.memory.atom_order import by_energy
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
+from smalto.threads import single_threaded_blas
+from smalto.warn import without_warnings
 
 
 class Job(NamedTuple):
@@ -32,7 +34,9 @@ class Fit(NamedTuple):
     predicted: Predicted
     cost: float  # of the data that was learned from, mean per sample
     seconds: float  # of learning
-    D: Array  # atoms, by decreasing energy
+    share: float  # of the limits of the estimator that it took
+    D: Array  # atoms
+    A: Array  # sums of products of their coefficients, from which fewer atoms are made
 
 
 class Shortened(Callback):
@@ -47,8 +51,9 @@ class Shortened(Callback):
     """
 
     def __init__(self, effort: float, interrupted: Callable[[], bool]) -> None:
-        self.effort, self._interrupted = effort, interrupted
+        self.effort, self.interrupted = effort, interrupted
         self._share: Share = lambda record: None
+        self.done = 1.0  # share of the run after the last step; 1 if that is unknown
 
     def begin(self, state: State, share: Share) -> None:
         """Keep what tells how much of the run is done."""
@@ -57,7 +62,9 @@ class Shortened(Callback):
     def __call__(self, state: State, record: Record) -> bool:
         """Return whether enough is done."""
         share = self._share(record)
-        return self._interrupted() or (share is not None and share >= self.effort)
+        if share is not None:
+            self.done = share
+        return self.interrupted() or (share is not None and share >= self.effort)
 
 
 @dataclass(frozen=True)
@@ -79,59 +86,74 @@ class Problem:
         keep: Callable[[Point, Fit], None],
         interrupted: Callable[[], bool],
     ) -> None:
-        """Make the fits of one path that are not done yet; pass each to ``keep``."""
-        n, m = X.shape
-        held = self.held_out.round(job.round, n, m, self.seed)
-        learned = X if held.mask is not None else X[held.learned]
-        center = known_means(X, held)
-        atoms: dict[Point, Array] = {}
-        for visit in self.grid.path():
-            fit = done.get(visit.point)
-            if fit is None:
-                start = None if visit.parent is None else atoms[visit.parent]
-                fit = self._fit(X, learned, held, center, visit, start, job, n_threads, interrupted)
+        """Make the fits of one path that are not done yet; pass each to ``keep``.
+
+        The first fit takes as long as the estimator wants. All others start from the atoms of an
+        earlier one, and take at most a share of the time of the first.
+        """
+        made: dict[Point, Fit] = {}
+        effort = 1.0
+        with single_threaded_blas(), without_warnings():
+            n, m = X.shape
+            table = Table.of(X, self.held_out.round(job.round, n, m, self.seed))
+            for point, parent in self.grid.path():
+                fit = done.get(point)
                 if fit is None:
-                    return
-                keep(visit.point, fit)
-            atoms[visit.point] = fit.D
+                    start = None
+                    if parent is not None:
+                        start = merged(made[parent].D, made[parent].A, point.n_atoms)
+                    stop = Shortened(effort, interrupted)
+                    model = self._model(point, start, job, n_threads)
+                    fit = _fitted(model, table, stop, n_threads)
+                    if fit is None:
+                        return
+                    keep(point, fit)
+                if parent is None:
+                    effort = self.effort * fit.share
+                made[point] = fit
 
-    def _fit(
-        self,
-        X: Rows,
-        learned: Rows,
-        held: Round,
-        center: Array,
-        visit: Visit,
-        start: Array | None,
-        job: Job,
-        n_threads: int,
-        interrupted: Callable[[], bool],
-    ) -> Fit | None:
-        """Fit and test one setting; return None if that was interrupted."""
-        if interrupted():
-            return None
-        model = self.grid.estimator(self.template, visit.point)
-        effort = 1.0 if start is None else self.effort
+    def _model(self, point: Point, start: Array | None, job: Job, n_threads: int) -> Factorization:
+        """Return the estimator of one setting, with its first atoms if it has some."""
+        model = self.grid.estimator(self.template, point)
         seed = np.random.SeedSequence([self.seed, 3, *job]).generate_state(1, np.uint64)[0]
-        options: dict[str, Any] = {
-            "n_threads": n_threads,
-            "random_state": int(seed >> np.uint64(2)),
-            "callbacks": (Shortened(effort, interrupted),),
-        }
+        model.set_params(n_threads=n_threads, random_state=int(seed >> np.uint64(2)))
         if start is not None:
-            options["init"] = start[: visit.point.n_atoms]
-        model.set_params(**options)
-        model.fit(learned, **({} if held.mask is None else {"mask": held.mask}))
-        if interrupted():
-            return None
-        predicted = predict_held_out(model, X, held, center, n_threads)
-        return Fit(predicted, final_cost(model), model.state_.seconds, ordered_atoms(model))
+            model.set_params(init=start)
+        return model
 
 
-def ordered_atoms(model: Factorization) -> Array:
-    """Return the atoms of a fitted model by decreasing energy in the data."""
-    order = by_energy(model.state_)
-    return np.ascontiguousarray(model.state_.D[order])
+class Table(NamedTuple):
+    """Data with held-out entries."""
+
+    X: Rows
+    learned: Rows  # the samples to learn from
+    held: Round
+    total: float  # squared differences of the held-out entries from the means of their features
+
+    @classmethod
+    def of(cls, X: Rows, held: Round) -> Table:
+        """Hold out the entries of a round."""
+        learned = X if held.mask is not None else X[held.learned]
+        return cls(X, learned, held, total_squares(X, held))
+
+
+def _fitted(model: Factorization, table: Table, stop: Shortened, n_threads: int) -> Fit | None:
+    """Fit and test one setting; return None if that was interrupted."""
+    if stop.interrupted():
+        return None
+    held = table.held
+    model.set_params(callbacks=(stop,))
+    model.fit(table.learned, **({} if held.mask is None else {"mask": held.mask}))
+    if stop.interrupted():
+        return None
+    predicted = predict_held_out(model, table.X, held, table.total, n_threads)
+    return Fit(predicted, final_cost(model), model.state_.seconds, stop.done, *_learned(model))
+
+
+def _learned(model: Factorization) -> tuple[Array, Array]:
+    """Return the atoms of a fitted model, and the sums of products of their coefficients."""
+    state = model.state_
+    return state.D, np.sum([part.scale * part.A for part in state.stats], axis=0)
 
 
 def final_cost(model: Factorization) -> float:

@@ -13,6 +13,7 @@ from smalto.choosing.held_out import Round, row_slices
 from smalto.coders import Coder, Lasso, encode
 from smalto.coders.signals import Missing
 from smalto.estimators.base import Factorization
+from smalto.estimators.sparse_pca import SparsePCA
 from smalto.sources import is_dask
 
 ROWS_AT_ONCE = 4096
@@ -35,26 +36,38 @@ class Predicted(NamedTuple):
 
 
 def predict_held_out(
-    model: Factorization, X: Rows, held: Round, center: Array, n_threads: int
+    model: Factorization, X: Rows, held: Round, total: float, n_threads: int
 ) -> Predicted:
     """Return how well a model predicts the entries that a round has held out of X.
 
-    ``center`` has the means of the features over the entries that were learned from.
+    ``total`` is what `total_squares` returns, the same for all models. Predictions are made with
+    the atoms of the state, which codes have followed: a density that these do not quite have may
+    be reached at last by atoms that are much shorter.
     """
-    sums, coded = np.zeros(4), 0
+    sums, coded = np.zeros(3), 0
     for rows in row_slices(len(held.tested), ROWS_AT_ONCE):
         numbers = held.tested[rows]
-        part = in_memory(X[numbers])
-        signals = model._signals(part)
+        signals = model._signals(in_memory(X[numbers]))
         if held.mask is not None:
             sums += _masked(model, signals, held.mask[numbers], n_threads)
-            sums[1] += _squares(_dense(part) - center, held.mask[numbers])
             coded += len(numbers)
         for columns in held.columns:
             sums += _by_columns(model, signals, columns, n_threads)
-            sums[1] += _squares(_dense(part[:, columns]) - center[columns])
             coded += len(numbers)
-    return Predicted(float(sums[0]), float(sums[1]), int(sums[2]), float(sums[3]) / max(coded, 1))
+    return Predicted(float(sums[0]), total, int(sums[1]), float(sums[2]) / max(coded, 1))
+
+
+def total_squares(X: Rows, held: Round) -> float:
+    """Return the sum of squares of the held-out entries, less the means of their features."""
+    center, total = known_means(X, held), 0.0
+    for rows in row_slices(len(held.tested), ROWS_AT_ONCE):
+        numbers = held.tested[rows]
+        part = _dense(in_memory(X[numbers])) - center
+        known = ~np.isnan(part)
+        if held.mask is not None:
+            known &= held.mask[numbers]
+        total += float(np.square(part[known]).sum())
+    return total
 
 
 def known_means(X: Rows, held: Round) -> Array:
@@ -92,10 +105,15 @@ def as_table(X: Any) -> Rows:
     return X
 
 
-def _squares(values: Array, where: Array | None = None) -> float:
-    """Return the sum of squares of the known values."""
-    known = ~np.isnan(values) if where is None else where & ~np.isnan(values)
-    return float(np.vdot(values[known], values[known]))
+def in_single(X: Rows) -> Rows:
+    """Return X in float32, if it is in memory and all of its squares are normal numbers there."""
+    is_sparse = scipy.sparse.issparse(X)
+    if not is_sparse and type(X) is not np.ndarray:
+        return X
+    values = np.abs(X.data if is_sparse else X)
+    known = values[np.isfinite(values)]
+    largest = float(known.max(initial=0.0))
+    return X.astype(np.float32) if 1e-8 < largest < 1e8 else X
 
 
 def steady_coder(model: Factorization) -> Coder:
@@ -103,26 +121,37 @@ def steady_coder(model: Factorization) -> Coder:
 
     Without a penalty, as in plain NMF, atoms that the known entries hardly show could get
     coefficients of any size. They then get the squared penalty ``r/2 ‖α‖²`` that suits noise and
-    codes: r is the variance of the residuals over the mean square of the coefficients.
+    codes: r is the variance of the residuals over the mean square of the coefficients. So do
+    sparse components, as their explained variance is that of a regression: they are short, and
+    the ℓ1 penalty would shrink predictions by more or less, as their length happens to be.
     """
-    coder, history = model.coder_, model.history_
-    if not isinstance(coder, Lasso) or coder.lam != 0.0 or not history:
+    coder = model.coder_
+    if not isinstance(coder, Lasso) or (coder.lam and not isinstance(model, SparsePCA)):
         return coder
-    state, last = model.state_, history[-1]
+    return replace(coder, lam=0.0, ridge=max(coder.ridge, noise_ratio(model) or 0.0))
+
+
+def noise_ratio(model: Factorization) -> float | None:
+    """Return the variance of the residuals over the mean square of the coefficients.
+
+    None if the model has not learned anything.
+    """
+    state, history = model.state_, model.history_
     weight = sum(part.scale * part.weight for part in state.stats)
     energy = sum(part.scale * float(part.A.trace()) for part in state.stats)
+    if not history or not weight > 0 or not energy > 0:
+        return None
     k, m = state.D.shape
-    if not weight > 0 or not energy > 0:
-        return coder
+    last = history[-1]
     squares = 2.0 * (last.batch_cost if last.surrogate is None else last.surrogate)
     noise = squares / max(m - last.mean_nonzeros, 1.0)
-    return replace(coder, ridge=max(coder.ridge, noise * weight * k / energy))
+    return float(noise * weight * k / energy)
 
 
 def _by_columns(model: Factorization, X: Rows, hidden: Array, n_threads: int) -> Array:
     """Return the sums for features that are predicted from all others."""
     known = np.setdiff1d(np.arange(X.shape[1]), hidden)
-    D = model.components_.astype(float_dtype(X.dtype), copy=False)
+    D = model.state_.D.astype(float_dtype(X.dtype), copy=False)
     shown = X[:, known]  # sparse and masked arrays stay what they are
     missing: Missing = model.missing
     over = np.ascontiguousarray(D[:, known])
@@ -132,17 +161,17 @@ def _by_columns(model: Factorization, X: Rows, hidden: Array, n_threads: int) ->
 
 def _masked(model: Factorization, X: Rows, mask: Array, n_threads: int) -> Array:
     """Return the sums for entries that are predicted from the others of their sample."""
-    D = model.components_.astype(float_dtype(X.dtype), copy=False)
+    D = model.state_.D.astype(float_dtype(X.dtype), copy=False)
     coder = steady_coder(model)
     codes = encode(X, D, coder, mask=mask, missing=model.missing, n_threads=n_threads)
     return _sums(_dense(X), codes, D, mask)
 
 
 def _sums(X: Array, codes: Any, D: Array, where: Array | None) -> Array:
-    """Return Σ (x − p)², 0, the number of entries and that of nonzeros; NaN is left out."""
+    """Return Σ (x − p)², the number of entries and that of nonzeros; NaN is left out."""
     known = ~np.isnan(X) if where is None else where & ~np.isnan(X)
     left = (X.astype(np.float64, copy=False) - codes @ D)[known]
-    return np.array([np.vdot(left, left), 0.0, known.sum(), codes.nnz])
+    return np.array([np.vdot(left, left), known.sum(), codes.nnz])
 
 
 def _dense(X: Rows) -> Array:

@@ -79,10 +79,11 @@ class Store:
             "predicted": to_json(tuple(fit.predicted), {}, ""),
             "cost": to_json(fit.cost, {}, ""),
             "seconds": fit.seconds,
+            "share": fit.share,
         }
         path = self._file(job, point)
         clear_leftovers(path)
-        write_file(path, _KIND, settings, {"D": fit.D})
+        write_file(path, _KIND, settings, {"D": fit.D, "A": fit.A})
 
     def read(self, job: Job, point: Point) -> Fit | None:
         """Return a fit; None if it is not there yet."""
@@ -95,7 +96,9 @@ class Store:
             predicted = Predicted(float(squares), float(total), int(entries), float(nonzeros))
             cost = from_json(settings["cost"], {})
             atoms = arrays["D"].reshape(point.n_atoms, -1)
-            return Fit(predicted, float(cost), float(settings["seconds"]), atoms)
+            seconds, share = float(settings["seconds"]), float(settings["share"])
+            products = arrays["A"].reshape(point.n_atoms, point.n_atoms)
+            return Fit(predicted, float(cost), seconds, share, atoms, products)
         except (KeyError, TypeError, ValueError) as error:
             message = f"{path} does not hold a fit: {error}. Remove it, and it is made again"
             raise ValueError(message) from error

@@ -211,8 +211,8 @@ class Atoms:
         if not self.free:
             return self.old.copy()
         scaled = (self.old / self.lengths()[:, None]).astype(self.old.dtype)
-        for j, atom in enumerate(scaled):
-            project_checked(self.constraint, atom, j)
+        for atom in scaled:  # rounding may have left it just outside
+            self.constraint.project(atom)
         return scaled
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from smalto.checks import Array
 from smalto.constraints.base import Constraint
 from smalto.constraints.density import CLOSE, density
@@ -14,7 +16,8 @@ from smalto.learning.memory.state import State
 # Change of log(gamma) in one step. Codes need some steps to follow a change of the set: with short
 # atoms they are small, and with small codes atoms become short.
 REACH = 0.25
-MOST_IDLE = 0.1  # share of idle atoms above which the set grows, whatever the density
+MOST_IDLE = 0.1  # share of short and idle atoms above which the set grows, whatever the density
+SHORT = 0.5  # norm below which an atom may be idle because it is short
 
 
 class Feasible(NamedTuple):
@@ -62,7 +65,8 @@ def update_to_density(state: State, n_new: int, n_threads: int) -> None:
         return state.D if view is None else state.D[:, view.features]
 
     idle = state.samples - state.last_used > state.replacement.idle * len(D)
-    if idle.mean() > MOST_IDLE:  # atoms are so short that no code uses them
+    short = np.linalg.norm(D, axis=1) < SHORT
+    if (idle & short).mean() > MOST_IDLE:  # atoms are so short that no code uses them
         update(before.loosened(math.exp(REACH)))
     else:
         state.constraint = before.adapted(update, REACH)
