@@ -99,7 +99,7 @@ def as_picture(
             raise ValueError(message)
     pixels = _channels_last(given, channel_axis)
     hidden = None if mask is not None else _hidden(image, channel_axis, what)
-    missing = mask if hidden is None else hidden.any(axis=2)
+    missing = mask if hidden is None else np.asarray(hidden.any(axis=2))
     check_pixels_finite(pixels, what, missing)
     dtype = np.float32 if given.dtype.itemsize <= 2 else float_dtype(given.dtype)
     pixels = np.array(pixels, dtype=dtype, order="C")

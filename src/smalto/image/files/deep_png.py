@@ -43,8 +43,8 @@ def _decoded(file: BinaryIO, raw: str) -> Array:
     """Return one byte of each pair of bytes, or all of them, by what Pillow takes the file for."""
     file.seek(0)
     with Image.open(file) as picture:
-        (tile,) = picture.tile  # type: ignore[attr-defined]
-        picture.tile = [(*tile[:3], raw)]  # type: ignore[attr-defined]
+        (tile,) = picture.tile
+        picture.tile = [(*tile[:3], raw)]  # type: ignore[list-item]
         return np.array(picture)
 
 
@@ -62,10 +62,12 @@ def write_deep_png(file: BinaryIO, pixels: Array, settings: dict[str, Any]) -> N
     _write_chunk(file, b"IHDR", header)
     # What is not about pixels is taken from a picture of one pixel that Pillow has written.
     held = io.BytesIO()
-    Image.new({1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[channels], (1, 1)).save(held, "PNG", **settings)
+    Image.new({1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[channels], (1, 1)).save(
+        held, "PNG", **settings
+    )
     for name, data in _read_chunks(held.getvalue()):
         if name == b"IDAT":
-            _write_chunk(file, name, zlib.compress(lines, 6))
+            _write_chunk(file, name, zlib.compress(lines.tobytes(), 6))
         elif name != b"IHDR":
             _write_chunk(file, name, data)
 

@@ -22,7 +22,13 @@ _STORAGE = (
     *range(322, 326), 330, 338, 339, 340, 341, 347, *range(512, 522), *range(529, 533),
     _ICC, _XMP, _IPTC, _PHOTOSHOP, 37724,
 )  # fmt: skip
-_NAMES = {"icc": "color profile", "exif": "EXIF", "xmp": "XMP", "captions": "IPTC captions", "dpi": "dpi"}
+_NAMES = {
+    "icc": "color profile",
+    "exif": "EXIF",
+    "xmp": "XMP",
+    "captions": "IPTC captions",
+    "dpi": "dpi",
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,9 @@ class Metadata:
     captions: bytes = b""  # resources of Photoshop, which contain IPTC
     dpi: tuple[float, float] | None = None
     comment: bytes = b""
-    chunks: tuple[tuple[bytes, bytes], ...] = ()  # of PNG: gamma, primaries, rendering intent, texts
+    chunks: tuple[
+        tuple[bytes, bytes], ...
+    ] = ()  # of PNG: gamma, primaries, rendering intent, texts
 
     @property
     def orientation(self) -> int:
@@ -52,23 +60,27 @@ class Metadata:
         return replace(self, exif=exif.tobytes().removeprefix(_EXIF_HEAD))
 
 
+NO_METADATA = Metadata()
+
+
 def metadata_of(picture: Image.Image) -> Metadata:
     """Return the metadata of a picture that Pillow has read."""
     info: dict[Any, Any] = dict(picture.info)
     if picture.format == "TIFF":
-        exif, rest = _split(picture.getexif())
+        found = _from_tags(picture.getexif())
     else:
-        exif = bytes(info.get("exif") or b"").removeprefix(_EXIF_HEAD)
-        rest = {"xmp": _bytes(info.get("xmp") or info.get("XML:com.adobe.xmp"))}
+        found = Metadata(
+            exif=bytes(info.get("exif") or b"").removeprefix(_EXIF_HEAD),
+            xmp=_bytes(info.get("xmp") or info.get("XML:com.adobe.xmp")),
+        )
     segments = [data for name, data in getattr(picture, "applist", ()) if name == "APP13"]
     captions = b"".join(s.removeprefix(_PHOTOSHOP_HEAD) for s in segments)
     dpi = info.get("dpi")
     return replace(
-        Metadata(**rest),
-        icc=_bytes(info.get("icc_profile")) or rest.get("icc", b""),
-        exif=exif,
-        captions=captions or rest.get("captions", b""),
-        dpi=None if dpi is None or not all(dpi) else (float(dpi[0]), float(dpi[1])),
+        found,
+        icc=_bytes(info.get("icc_profile")) or found.icc,
+        captions=captions or found.captions,
+        dpi=found.dpi if dpi is None or not all(dpi) else (float(dpi[0]), float(dpi[1])),
         comment=_bytes(info.get("comment")) if picture.format in ("JPEG", "MPO") else b"",
         chunks=_chunks(picture) if picture.format == "PNG" else (),
     )
@@ -78,7 +90,9 @@ def metadata_of_tiff(file: BinaryIO, page: Directory) -> Metadata:
     """Return the metadata of the first page of a TIFF file, which Pillow need not understand."""
     exif = Image.Exif()
     file.seek(2)
-    if b"+" in file.read(2):  # a file with 64-bit places, in which Pillow finds no other directories
+    if b"+" in file.read(
+        2
+    ):  # a file with 64-bit places, in which Pillow finds no other directories
         exif.update({key: page[key] for key in page if key not in TiffTags.TAGS_V2_GROUPS})
     else:
         file.seek(0)
@@ -86,13 +100,7 @@ def metadata_of_tiff(file: BinaryIO, page: Directory) -> Metadata:
         for key in TiffTags.TAGS_V2_GROUPS:
             if key in exif:
                 exif.get_ifd(key)
-    unit = {2: 1.0, 3: 2.54}.get(exif.get(296, 2))
-    sides = exif.get(282), exif.get(283)
-    block, rest = _split(exif)
-    if unit is None or not all(sides):
-        return Metadata(exif=block, **rest)
-    dpi = (float(sides[0]) * unit, float(sides[1]) * unit)
-    return Metadata(exif=block, dpi=dpi, **rest)
+    return _from_tags(exif)
 
 
 def save_settings(metadata: Metadata, kind: str) -> tuple[dict[str, Any], list[str]]:
@@ -131,9 +139,8 @@ def tiff_tags(metadata: Metadata) -> dict[int, Any]:
     for key in exif:
         if key not in _STORAGE:
             tags[key] = exif.get_ifd(key) if key in TiffTags.TAGS_V2_GROUPS else exif[key]
-    for key, value in ((_ICC, metadata.icc), (_XMP, metadata.xmp), (_PHOTOSHOP, metadata.captions)):
-        if value:
-            tags[key] = value
+    parts = {_ICC: metadata.icc, _XMP: metadata.xmp, _PHOTOSHOP: metadata.captions}
+    tags |= {key: value for key, value in parts.items() if value}
     if metadata.dpi is not None:
         tags |= {282: metadata.dpi[0], 283: metadata.dpi[1], 296: 2}
     return tags
@@ -146,14 +153,16 @@ def _exif_of(block: bytes) -> Image.Exif:
     return exif
 
 
-def _split(exif: Image.Exif) -> tuple[bytes, dict[str, bytes]]:
-    """Return the tags of a TIFF file as a block of EXIF without those of storage, and the rest."""
-    places = {"icc": _ICC, "xmp": _XMP, "captions": _PHOTOSHOP}
-    rest = {name: _bytes(exif.get(tag)) for name, tag in places.items()}
+def _from_tags(exif: Image.Exif) -> Metadata:
+    """Return the tags of a TIFF file as metadata, without those of storage."""
+    icc, xmp, captions = (_bytes(exif.get(tag)) for tag in (_ICC, _XMP, _PHOTOSHOP))
+    unit = {2: 1.0, 3: 2.54}.get(exif.get(296, 2), 0.0)
+    dpi = (unit * float(exif.get(282, 0)), unit * float(exif.get(283, 0)))
     for tag in _STORAGE:
         if tag in exif:
             del exif[tag]
-    return (exif.tobytes().removeprefix(_EXIF_HEAD) if len(exif) else b""), rest
+    block = exif.tobytes().removeprefix(_EXIF_HEAD) if len(exif) else b""
+    return Metadata(icc, block, xmp, captions, dpi if all(dpi) else None)
 
 
 def _bytes(value: Any) -> bytes:

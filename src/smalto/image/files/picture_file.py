@@ -17,7 +17,7 @@ from PIL import Image, UnidentifiedImageError
 
 from smalto.checks import Array
 from smalto.image.files.deep_png import is_deep_png, read_deep_png
-from smalto.image.files.metadata import Metadata, metadata_of, metadata_of_tiff
+from smalto.image.files.metadata import NO_METADATA, Metadata, metadata_of, metadata_of_tiff
 from smalto.image.files.tiff import is_deep, is_preview, read_deep_tiff, tiff_pages
 
 _PRINT = {"CMYK": "CMYK", "LAB": "Lab", "YCbCr": "YCbCr", "HSV": "HSV"}  # modes, and their names
@@ -50,7 +50,7 @@ class PictureFile:
 
     pixels: Array
     alpha: Array | None = None
-    metadata: Metadata = Metadata()
+    metadata: Metadata = NO_METADATA
     kind: str = ""  # the format: "PNG", "TIFF", "NPY", ...
     is_lossy: bool = False
     alpha_is_multiplied: bool = False
@@ -127,7 +127,9 @@ def read_colors(path: str | os.PathLike[str]) -> Array:
                 raise refused from None
 
 
-def open_picture_file(source: str | os.PathLike[str] | bytes, name: str | None = None) -> PictureFile:
+def open_picture_file(
+    source: str | os.PathLike[str] | bytes, name: str | None = None
+) -> PictureFile:
     """Read a picture file, or its bytes, as it is.
 
     Pictures for print (CMYK), moving ones and those of several pages are refused, since they could
@@ -281,4 +283,3 @@ def _pixels(picture: Image.Image, notes: list[str]) -> Array:
 def _is_lossless_webp(file: BinaryIO) -> bool:
     file.seek(0)
     return b"VP8L" in file.read(256)
-

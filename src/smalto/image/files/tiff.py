@@ -105,7 +105,9 @@ def _dtype(page: Directory) -> np.dtype[Any]:
     return np.dtype(f"{order}{kind}{size // 8}")
 
 
-def _blocks(file: BinaryIO, page: Directory, dtype: np.dtype[Any], shape: tuple[int, int, int]) -> Any:
+def _blocks(
+    file: BinaryIO, page: Directory, dtype: np.dtype[Any], shape: tuple[int, int, int]
+) -> Any:
     """Yield the strips or tiles of a page, with the row and column and, if separate, the channel."""
     height, width, channels = shape
     tiled = 322 in page
@@ -214,8 +216,7 @@ def write_tiff(
     page[279] = tuple(sizes)
     page[273] = tuple(int(start) for start in np.cumsum([0, *sizes[:-1]]))  # moved by ``save``
     page.save(file)
-    for strip in strips:
-        file.write(strip)
+    file.writelines(strips)
 
 
 def _differences(values: Array) -> Array:

@@ -37,10 +37,12 @@ def kind_of(path: Path) -> str:
     return kind
 
 
-def fit_to(picture: PictureFile, kind: str) -> PictureFile:
+def fit_to(
+    picture: PictureFile, kind: str, range_: tuple[float, float] | None = None
+) -> PictureFile:
     """Return a picture as a format can hold it, with notes on what that changes.
 
-    Floats become integers by their range, never by cutting them off.
+    Where values must become integers, ``range_`` (of the picture by default) becomes all of theirs.
     """
     notes = []
     if picture.metadata.orientation != 1 and kind not in _WITH_EXIF:
@@ -49,7 +51,7 @@ def fit_to(picture: PictureFile, kind: str) -> PictureFile:
     dtype = picture.pixels.dtype
     wanted = _dtype_for(dtype, kind, picture.pixels.ndim == 2)
     if wanted != dtype:
-        low, high = picture.range
+        low, high = range_ or picture.range
         most = np.iinfo(wanted).max
         notes.append(f"values from {low:.6g} to {high:.6g} become 0 to {most} in {kind}")
         alpha = picture.alpha
