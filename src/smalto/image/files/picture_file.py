@@ -281,5 +281,11 @@ def _pixels(picture: Image.Image, notes: list[str]) -> Array:
 
 
 def _is_lossless_webp(file: BinaryIO) -> bool:
-    file.seek(0)
-    return b"VP8L" in file.read(256)
+    place = 12
+    while True:
+        file.seek(place)
+        head = file.read(8)
+        if len(head) < 8 or head[:4] in (b"VP8 ", b"VP8L"):
+            return head[:4] == b"VP8L"
+        (size,) = struct.unpack("<I", head[4:])
+        place += 8 + size + size % 2

@@ -16,7 +16,7 @@ _MAGICS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _DEFLATE = (8, 32946)
 _LSB_TO_MSB = 2  # bits in reverse order
 _STRIP = 1 << 18  # bytes of a strip that is written, about
-_MAX_PAGES = 10_000
+_MAX_PAGES = 1000
 
 
 class DeepTiff(NamedTuple):
@@ -36,7 +36,9 @@ def tiff_pages(file: BinaryIO) -> list[Directory]:
     head = head if head[:4] in _MAGICS[2:] else head[:8]
     pages: list[Directory] = []
     place = Directory(head).next
-    while place and len(pages) < _MAX_PAGES:
+    seen: set[int] = set()
+    while place and place not in seen and len(pages) < _MAX_PAGES:
+        seen.add(place)
         page = Directory(head)
         file.seek(place)
         page.load(file)
