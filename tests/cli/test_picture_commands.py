@@ -16,6 +16,7 @@ from PIL import Image
 from smalto import Model, datasets
 from smalto.cli.errors import INTERRUPTED
 from smalto.coders import Lasso
+from smalto.constraints import L2Ball
 from smalto.image.files.metadata import Metadata
 from smalto.image.files.picture_file import PictureFile, open_picture_file
 from smalto.image.files.writing import fit_to, kind_of, write_picture_file
@@ -51,7 +52,7 @@ def model(tmp_path):
     atoms = np.einsum("ai,bj->ijab", waves, waves).reshape(16, 16)[1:]
     atoms = np.kron(atoms, np.ones(3)) / 6
     path = tmp_path / "model.safetensors"
-    Model(atoms.astype(np.float32), Lasso(0.1), info={"patch": [4, 4, 3]}).save(path)
+    Model(atoms.astype(np.float32), Lasso(0.1), L2Ball(), info={"patch": [4, 4, 3]}).save(path)
     return path
 
 
@@ -158,7 +159,6 @@ REFUSED = {
     "cut.png": "damaged or truncated",
     "text.jpg": "is not a picture",
     "empty.webp": "is not a picture",
-    "one.png": "too few to tell noise from content: give --sigma",
     "print.jpg": "is a CMYK picture: convert it to RGB first",
     "moving.gif": "moves (2 frames)",
     "bomb.png": "too many pixels",
@@ -168,7 +168,7 @@ REFUSED = {
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_a_folder_of_broken_and_odd_files(tmp_path, odd, jobs):
     out, page = tmp_path / "clean", tmp_path / "page.html"
-    options = ["-o", out, "--atoms", 4, "--patch", 4, "--jobs", jobs]
+    options = ["-o", out, "--sigma", 0, "--jobs", jobs]
     done = run("denoise", odd, *options, "--report", page, "--compare", tmp_path / "plots")
     assert done.exit_code == 1
     errors = [line for line in done.stderr.splitlines() if line.startswith("smalto: ")]
@@ -176,26 +176,33 @@ def test_a_folder_of_broken_and_odd_files(tmp_path, odd, jobs):
     for name, words in REFUSED.items():
         (line,) = (line for line in errors if name in line)
         assert words in line
-    good = {"good.png", "last.tif", "bits.png", "palette.png"}
+    good = {"good.png", "last.tif", "bits.png", "palette.png", "one.png"}
     assert {path.name for path in out.iterdir()} == good
     assert {path.stem for path in (tmp_path / "plots").iterdir()} == {n.split(".")[0] for n in good}
     assert "palette.gif: a palette becomes RGB" in done.stderr
     assert "bits.png: black and white (1 bit) becomes gray (8 bits)" in done.stderr
     assert re.search(r"denoising: 100 %, 0:00 left, 11 of 11 pictures", done.stderr)
     assert re.fullmatch(
-        rf"4 pictures in .* s, 7 could not be restored; wrote to {re.escape(str(out))}\n",
+        rf"5 pictures in .* s, 6 could not be restored; wrote to {re.escape(str(out))}\n",
         done.stdout,
     )
     text = page.read_text()
-    assert text.count("<img") == 4 * 4
+    assert text.count("<img") == 5 * 4
     for words in REFUSED.values():
         assert words in text
     # The same once more: what is done is skipped.
     before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
     done = run("denoise", odd, *options)
     assert done.exit_code == 1
-    assert f"4 pictures in {out} already: skipped" in done.stderr
+    assert f"5 pictures in {out} already: skipped" in done.stderr
     assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == before
+
+
+def test_a_pixel_does_not_tell_its_noise(tmp_path):
+    put(tmp_path / "one.png", noisy()[:1, :1])
+    done = run("denoise", tmp_path / "one.png")
+    assert done.exit_code == 1
+    assert "1 x 1 pixels are too few to tell noise from content: give --sigma" in done.stderr
 
 
 def test_jobs_do_not_matter(tmp_path, model):

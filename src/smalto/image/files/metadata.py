@@ -75,7 +75,7 @@ def metadata_of(picture: Image.Image) -> Metadata:
         )
     segments = [data for name, data in getattr(picture, "applist", ()) if name == "APP13"]
     captions = b"".join(s.removeprefix(_PHOTOSHOP_HEAD) for s in segments)
-    dpi = info.get("dpi")
+    dpi = None if picture.format == "TIFF" else info.get("dpi")  # Pillow makes one up for TIFF
     return replace(
         found,
         icc=_bytes(info.get("icc_profile")) or found.icc,
