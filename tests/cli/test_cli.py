@@ -245,7 +245,7 @@ def test_learn_from_pictures_and_mend_one(tmp_path):
     damaged = np.where(mask[:, :, None], np.array([255, 0, 255], np.uint8), photo)
     Image.fromarray(damaged).save(tmp_path / "damaged.png")
     results = []
-    for where in (["--mask", tmp_path / "mask.png"], ["--key", "#ff00ff"]):
+    for where in (["--mask", tmp_path / "mask.png"], ["--mask-color", "#ff00ff"]):
         restored = tmp_path / f"{where[0]}.png"
         files = ["-o", restored, "--model", out, "--compare", tmp_path / f"{where[0]}-compare.png"]
         done = run("inpaint", tmp_path / "damaged.png", *where, *files)
@@ -300,17 +300,23 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
         (["info", "{tmp}/gone"], "there is no file"),
         (["show", "{tmp}/bad.safetensors"], "is not a complete safetensors file"),
         (["denoise", "{tmp}/broken.png"], "not a picture"),
-        (["denoise", "{tmp}/small.png", "--patch", "20", "--sigma", "5"], "does not fit"),
-        (["inpaint", "{tmp}/small.png"], "either --mask or --key"),
+        (["denoise", "{tmp}/small.png", "-o", "{tmp}/x.xyz"], "use one of .png, .jpg"),
+        (["denoise", "{tmp}/none*.png"], "there is no file"),
+        (["inpaint", "{tmp}/small.png"], "with one of --mask, --mask-color and --mask-alpha"),
+        (["inpaint", "{tmp}/small.png", "--mask-alpha"], "has no alpha channel"),
+        (["inpaint", "{tmp}/small.png", "--mask", "{tmp}/gone.png"], "there is no file"),
         (["inpaint", "{tmp}/small.png", "--mask", "{tmp}/other.png"], "same size"),
         (["inpaint", "{tmp}/small.png", "--mask", "{tmp}/broken.png"], "not a picture"),
         (
             ["inpaint", "{tmp}/small.png", "--mask", "{tmp}/all.png"],
             "nothing of the picture is known",
         ),
-        (["inpaint", "{tmp}/small.png", "--key", "red"], "such as '#ff0000'"),
-        (["inpaint", "{tmp}/small.png", "--key", "#123456"], "no pixel has the color"),
-        (["inpaint", "{tmp}/small.png", "--key", "#000000", "-o", "{tmp}/x.doc"], "not a format"),
+        (["inpaint", "{tmp}/small.png", "--mask-color", "rad"], "such as red or '#ff0000'"),
+        (["inpaint", "{tmp}/small.png", "--mask-color", "#123456"], "no pixel has the color"),
+        (
+            ["inpaint", "{tmp}/small.png", "--mask-color", "black", "-o", "{tmp}/x.doc"],
+            "not a format",
+        ),
     ],
 )
 def test_one_clear_line_for_what_goes_wrong(tmp_path, table, arguments, words, monkeypatch):

@@ -93,8 +93,82 @@ def test_special_pictures(gray):
     flat = np.full((20, 20), 5, np.uint8)
     np.testing.assert_array_equal(denoise(flat, 3.0), flat)
     np.testing.assert_array_equal(denoise(flat), flat)
-    tiny = denoise(noisy[:4, :5], 20.0, n_atoms=4, max_steps=2)
-    assert tiny.shape == (4, 5)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 5), (1, 30), (3, 60), (7, 7)])
+def test_pictures_smaller_than_a_patch(gray, shape):
+    clean, noisy = (image[: shape[0], : shape[1]] for image in gray)
+    out = denoise(noisy, 20.0, n_atoms=8, max_steps=3, random_state=0)
+    assert out.shape == shape
+    if shape == (1, 1):
+        np.testing.assert_allclose(out, noisy, rtol=1e-6)
+    else:
+        assert np.ptp(out) > 0.3 * np.ptp(clean)
+        assert psnr(out, clean) > psnr(noisy, clean)
+
+
+def test_masked_arrays(gray):
+    clean, noisy = gray
+    hidden = np.zeros(noisy.shape, bool)
+    hidden[20:30, 40:60] = True
+    masked = np.ma.array(np.where(hidden, np.nan, noisy), mask=hidden)
+    assert estimate_noise(masked) == pytest.approx(20.0, rel=0.1)
+    out = denoise(masked, 20.0, **QUICK)
+    assert isinstance(out, np.ma.MaskedArray)
+    assert out.dtype == noisy.dtype
+    np.testing.assert_array_equal(out.mask, hidden)
+    np.testing.assert_array_equal(out.data[hidden], masked.data[hidden])
+    assert psnr(out[~hidden], clean[~hidden]) > psnr(noisy[~hidden], clean[~hidden]) + 6.0
+    # What is hidden does not matter.
+    other = np.ma.array(np.where(hidden, np.float32(1e6), noisy), mask=hidden)
+    np.testing.assert_array_equal(denoise(other, 20.0, **QUICK)[~hidden], out[~hidden])
+    plain = denoise(np.ma.array(noisy), 20.0, **QUICK)
+    np.testing.assert_array_equal(plain, denoise(noisy, 20.0, **QUICK))
+    with pytest.raises(ValueError, match=r"all of the 11520 pixels of image are masked"):
+        denoise(np.ma.array(noisy, mask=True), 20.0)
+
+
+def test_one_masked_channel_of_a_pixel(color):
+    noisy = color[1]
+    masked = np.ma.array(noisy, mask=False)
+    masked[5, 6, 1] = np.ma.masked
+    out = denoise(masked, 20.0, channel_axis=-1, **{**QUICK, "patch_size": 6})
+    assert out.mask.sum() == 1
+    assert out.data[5, 6, 1] == noisy[5, 6, 1]
+
+
+def test_noise_of_each_channel(color):
+    clean = color[0].astype(float)
+    sigmas = np.array([5.0, 15.0, 30.0])
+    noisy = clean + np.random.default_rng(0).normal(0, sigmas, clean.shape)
+    found = estimate_noise(noisy, channel_axis=2, per_channel=True)
+    np.testing.assert_allclose(found, sigmas, rtol=0.15)
+    whole = estimate_noise(noisy, channel_axis=2)
+    assert whole == pytest.approx(np.sqrt(np.mean(found**2)))
+    np.testing.assert_allclose(
+        estimate_noise(noisy[:, :, 1], per_channel=True), found[1:2], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1e-9, 0.0), (1e9, 0.0), (1.0, -1e5), (257.0, 0.0)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floats_of_any_range(gray, dtype, scale, offset):
+    clean, noisy = gray
+    image = (noisy.astype(np.float64) * scale + offset).astype(dtype)
+    assert estimate_noise(image) == pytest.approx(scale * estimate_noise(noisy), rel=1e-2)
+    out = denoise(image, 20.0 * scale, **QUICK)
+    assert out.dtype == dtype
+    back = (out.astype(np.float64) - offset) / scale
+    assert psnr(back, clean) > psnr(noisy, clean) + 6.0
+
+
+def test_sixteen_bits(gray):
+    clean, noisy = gray
+    deep = np.clip(np.rint(noisy * 257.0), 0, 65535).astype(np.uint16)
+    out = denoise(deep, 20.0 * 257.0, **QUICK)
+    assert out.dtype == np.uint16
+    assert len(np.unique(out)) > 1000
+    assert psnr(out / 257.0, clean) > psnr(noisy, clean) + 6.0
 
 
 @pytest.mark.parametrize("stride", [1, 3, 5, 8])
@@ -127,7 +201,6 @@ def test_given_atoms_are_used(gray):
         (lambda x: denoise(np.zeros((9, 9, 3)), 1.0), "pass channel_axis=-1"),
         (lambda x: denoise(np.zeros((9, 9)), 1.0, channel_axis=-1), "one of channels"),
         (lambda x: denoise(x[:5, :5]), "too small to tell noise from content: pass sigma"),
-        (lambda x: denoise(x, 1.0, patch_size=200), "does not fit into image"),
         (lambda x: denoise(np.where(x > 0, x, np.nan) * np.nan, 1.0), "image contains NaN"),
         (lambda x: denoise(x.astype(int), 1.0), "unsigned integers or floats, got int64"),
         (

@@ -15,7 +15,7 @@ INTERRUPTED = 130  # exit code after Ctrl-C
 
 def fail(message: str) -> NoReturn:
     """Print one line that says what is wrong, and exit."""
-    typer.echo(f"smalto: {' '.join(message.split())}", err=True)
+    typer.echo(f"smalto: {one_line(message)}", err=True)
     raise typer.Exit(1)
 
 
@@ -31,13 +31,26 @@ def plain_errors(when_stopped: str = "stopped") -> Iterator[None]:
         if comes_from_ctrl_c(error):
             typer.echo(f"smalto: {when_stopped}", err=True)
             raise typer.Exit(INTERRUPTED) from None
-        if isinstance(error, OSError):
-            fail(_describe(error))
-        if isinstance(error, MemoryError):
-            fail("there is not enough memory for this")
-        if isinstance(error, ValueError | TypeError | ImportError | ArithmeticError):
-            fail(str(error) or type(error).__name__)
-        raise
+        known = explain(error)
+        if known is None:
+            raise
+        fail(known)
+
+
+def explain(error: BaseException) -> str | None:
+    """Return what to say of an error that users can fix, None of any other."""
+    if isinstance(error, OSError):
+        return _describe(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this"
+    if isinstance(error, ValueError | TypeError | ImportError | ArithmeticError):
+        return str(error) or type(error).__name__
+    return None
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks."""
+    return " ".join(text.split())
 
 
 def comes_from_ctrl_c(error: BaseException | None) -> bool:
@@ -64,6 +77,8 @@ def show_warnings() -> None:
     """Print warnings as one line each on the standard error."""
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        typer.echo(f"smalto: warning: {' '.join(str(message).split())}", err=True)
+        typer.echo(f"smalto: warning: {one_line(str(message))}", err=True)
 
     warnings.showwarning = show
+    # Photographs may be large; what is far too large is an error.
+    warnings.filterwarnings("ignore", "Image size .* could be decompression bomb")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from smalto.checks import Array
 from smalto.cli.errors import fail
 from smalto.cli.outputs import STREAM
+
+if TYPE_CHECKING:
+    from smalto.image.files.picture_file import PictureFile
 
 
 def is_picture(path: Path) -> bool:
@@ -21,15 +24,16 @@ def is_picture(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES or (path.is_dir() and path.suffix != ".zarr")
 
 
-def open_picture(path: Path) -> Array:
+def open_picture(path: Path) -> PictureFile:
     """Read a picture from a file or from the standard input."""
-    from smalto.image import read_picture
+    from smalto.image.files.picture_file import open_picture_file
 
     if path == STREAM:
-        return read_picture(io.BytesIO(sys.stdin.buffer.read()))  # type: ignore[arg-type]
+        return open_picture_file(sys.stdin.buffer.read(), "the standard input")
     if not path.exists():
-        fail(f"there is no file {path}")
-    return read_picture(path)
+        message = f"there is no file {path}"
+        raise ValueError(message)
+    return open_picture_file(path)
 
 
 def open_table(path: Path, *, missing: bool = False) -> Any:

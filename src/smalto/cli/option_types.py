@@ -16,24 +16,43 @@ Seed: TypeAlias = Annotated[
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 
 # Of the commands that restore a picture.
-PictureFile: TypeAlias = Annotated[
-    Path, typer.Argument(help="The picture, or - for the standard input.")
+PictureFiles: TypeAlias = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Pictures, folders of pictures or patterns such as 'photos/*.jpg'; or - for the "
+        "standard input.",
+        show_default=False,
+    ),
 ]
 RestoredFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--out",
         "-o",
-        help="Where to write the result, or - for the standard output.",
-        show_default="NAME-restored.png",
+        help="Where to write the result: a picture (its ending chooses the format), - for the "
+        "standard output or, for several pictures, a folder. Pictures that are there already are "
+        "skipped in a folder.",
+        show_default="NAME-restored",
     ),
 ]
 Compare: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="Also plot before and after, with an enlarged detail (.png, .svg or .pdf).",
+        help="Also plot before and after, with an enlarged detail (.png, .svg or .pdf); for several "
+        "pictures, a folder of such plots.",
         show_default=False,
     ),
+]
+ReportFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        help="Also write a page with all pictures before and after (.html).",
+        show_default=False,
+    ),
+]
+Jobs: TypeAlias = Annotated[
+    int, typer.Option(min=1, help="Number of pictures at a time, which share the threads.")
 ]
 ModelFile: TypeAlias = Annotated[
     Path | None,

@@ -60,17 +60,25 @@ def write_whole(path: Path, write: Callable[[Any], None]) -> None:
         part.unlink(missing_ok=True)
 
 
-def write_picture(path: Path, pixels: Array) -> None:
-    """Write pixels (uint8, or gray uint16) in the format given by the suffix."""
-    from PIL import Image
+def check_picture_output(path: Path, force: bool) -> None:
+    """Fail, before any work is done, if a picture cannot or should not be written."""
+    from smalto.image.files.writing import kind_of
 
-    picture = Image.fromarray(pixels)
-    formats = Image.registered_extensions()
-    kind = "PNG" if path == STREAM else formats.get(path.suffix.lower())
-    if kind is None or kind not in Image.SAVE:
-        fail(f"{path.suffix or path.name!r} is not a format in which pictures can be written")
-    settings = {"quality": 95} if kind in ("JPEG", "WEBP") else {}
-    write_whole(path, lambda file: picture.save(file, kind, **settings))
+    if path != STREAM:
+        try:
+            kind_of(path)
+        except ValueError as error:
+            fail(str(error))
+    check_output(path, force)
+
+
+def write_picture(path: Path, pixels: Array) -> None:
+    """Write pixels in the format given by the suffix."""
+    from smalto.image.files.picture_file import PictureFile
+    from smalto.image.files.writing import fit_to, kind_of, write_picture_file
+
+    fitted = fit_to(PictureFile(pixels), kind_of(path))
+    write_whole(path, lambda file: write_picture_file(file, fitted))
 
 
 def write_figure(path: Path, axes_or_figure: Any) -> None:

@@ -1,34 +1,218 @@
-"""What the commands ``denoise`` and ``inpaint`` share."""
+"""What the commands ``denoise`` and ``inpaint`` share: one picture after another, to its file."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 
 from smalto.checks import Array
-from smalto.cli.errors import fail
-from smalto.cli.outputs import (
-    PLOT_SUFFIXES,
-    STREAM,
-    check_output,
-    need_matplotlib,
-    write_figure,
-    write_picture,
-)
+from smalto.cli.errors import INTERRUPTED, comes_from_ctrl_c, explain, fail, one_line, plain_errors
+from smalto.cli.inputs import open_picture
+from smalto.cli.outputs import STREAM, write_figure, write_whole
+from smalto.cli.picture_progress import PictureProgress, Watch
+from smalto.cli.picture_tasks import Plan, Task
+
+if TYPE_CHECKING:
+    from smalto.cli.picture_report import Shown
+    from smalto.image.files.picture_file import PictureFile
 
 
-def check_outputs(picture: Path, out: Path | None, compare: Path | None, force: bool) -> Path:
-    """Fail if an output cannot be written; return the path of the restored picture."""
-    if out is None:
-        out = STREAM if picture == STREAM else picture.with_name(f"{picture.stem}-restored.png")
-    check_output(out, force)
-    if compare is not None:
-        need_matplotlib()
-        check_output(compare, force, PLOT_SUFFIXES)
-    return out
+@dataclass(frozen=True)
+class Settings:
+    """What a restoration may know beside its picture."""
+
+    source: Path
+    watch: Watch
+    n_threads: int | None
+    say: Callable[[str], None]  # writes a line about the picture
+    with_page: bool  # the picture will be shown in a page
+
+
+@dataclass(frozen=True)
+class Done:
+    """What is known of a picture that has been restored."""
+
+    about: str
+    seconds: float
+    shown: Shown | None  # in a page
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The pixels of a restored picture, its opacity, and what to say about it."""
+
+    pixels: Array
+    alpha: Array | None
+    about: str
+
+
+Restore = Callable[["PictureFile", Settings], Restored]
+
+
+def restore_all(plan: Plan, restore: Restore, label: str, jobs: int, threads: int | None) -> None:
+    """Restore the pictures of a plan; exit with 1 if one of them could not be."""
+    if plan.folder is None:
+        _restore_single(plan, restore, label, threads)
+    else:
+        _restore_many(plan, restore, label, jobs, threads)
+
+
+def _restore_single(plan: Plan, restore: Restore, label: str, threads: int | None) -> None:
+    (task,) = plan.tasks
+    with plain_errors("stopped: nothing was written"), PictureProgress(label, 1) as progress:
+        watch = progress.watch(task.source)
+        with_page = plan.report is not None
+        done = _restore(
+            task, restore, Settings(task.source, watch, threads, progress.say, with_page)
+        )
+        _write_page(plan, [done], {})
+    written = [path for path in (task.out, task.compare, plan.report) if path is not None]
+    typer.echo(
+        f"{done.about}, in {done.seconds:.1f} s; wrote {' and '.join(map(str, written))}",
+        err=task.out == STREAM,
+    )
+
+
+def _restore_many(plan: Plan, restore: Restore, label: str, jobs: int, threads: int | None) -> None:
+    from smalto.threads import resolve_threads
+
+    started = time.perf_counter()
+    if plan.n_done:
+        typer.echo(
+            f"{_count(plan.n_done)} in {plan.folder} already: skipped (--force does them again)",
+            err=True,
+        )
+    jobs = max(1, min(jobs, len(plan.tasks)))
+    per_job = max(1, resolve_threads(threads) // jobs)
+    progress = PictureProgress(label, len(plan.tasks))
+    batch = _Batch(progress, restore, per_job, plan.report is not None)
+    stopped = not batch.run(plan.tasks, jobs)
+    with plain_errors():
+        _write_page(plan, batch.done, batch.failed)
+    seconds = time.perf_counter() - started
+    failures = f", {len(batch.failed)} could not be restored" if batch.failed else ""
+    typer.echo(f"{_count(len(batch.done))} in {seconds:.1f} s{failures}; wrote to {plan.folder}")
+    if stopped:
+        typer.echo("smalto: stopped: the same command goes on with the other pictures", err=True)
+        raise typer.Exit(INTERRUPTED)
+    if batch.failed:
+        raise typer.Exit(1)
+
+
+def _count(number: int) -> str:
+    return "1 picture" if number == 1 else f"{number} pictures"
+
+
+def _write_page(plan: Plan, done: list[Done], failed: dict[Path, str]) -> None:
+    if plan.report is not None:
+        from smalto.cli.picture_report import write_page
+
+        write_page(plan.report, [one.shown for one in done if one.shown is not None], failed)
+
+
+class _Batch:
+    """Many pictures: those that fail are answered in one line each, and the rest is done."""
+
+    def __init__(
+        self, progress: PictureProgress, restore: Restore, n_threads: int, with_page: bool
+    ) -> None:
+        self.progress, self.restore = progress, restore
+        self.n_threads, self.with_page = n_threads, with_page
+        self.done: list[Done] = []
+        self.failed: dict[Path, str] = {}
+        self._stop = threading.Event()
+
+    def run(self, tasks: list[Task], jobs: int) -> bool:
+        """Restore all pictures; return False if Ctrl-C was pressed."""
+        try:
+            with self.progress:
+                for task in self._finished(tasks, jobs):
+                    self.progress.advance(task.source)
+        except BaseException as error:
+            if not comes_from_ctrl_c(error):
+                raise
+            return False
+        return True
+
+    def _finished(self, tasks: list[Task], jobs: int) -> Iterator[Task]:
+        """Yield each picture when it is done or has failed."""
+        if jobs == 1:
+            for task in tasks:
+                self._try(task)
+                yield task
+            return
+        with ThreadPoolExecutor(jobs) as pool:
+            waiting = {pool.submit(self._try, task): task for task in tasks}
+            try:
+                while waiting:
+                    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                        future.result()
+                        yield waiting.pop(future)
+            except BaseException:
+                self._stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _try(self, task: Task) -> None:
+        def say(text: str) -> None:
+            self.progress.say(f"{task.source.name}: {text}")
+
+        watch = self.progress.watch(task.source, self._stop.is_set)
+        settings = Settings(task.source, watch, self.n_threads, say, self.with_page)
+        try:
+            self.done.append(_restore(task, self.restore, settings))
+        except BaseException as error:
+            known = None if comes_from_ctrl_c(error) else explain(error)
+            if known is None:
+                raise
+            name = "" if str(task.source) in known else f"{task.source}: "
+            self.failed[task.source] = one_line(known)
+            self.progress.say(f"smalto: {name}{one_line(known)}")
+
+
+def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
+    """Read a picture, restore it and write it; files appear when they are complete."""
+    from smalto.image.files.writing import KINDS, as_shown, fit_to, kind_of, write_picture_file
+
+    started = time.perf_counter()
+    picture = open_picture(task.source)
+    if task.out == STREAM:
+        kind = picture.kind if picture.kind in KINDS.values() else "PNG"
+    else:
+        kind = kind_of(task.out)
+    range_ = picture.range
+    for note in fit_to(picture, kind, range_).notes:  # before the work
+        settings.say(note)
+    restored = restore(picture, settings)
+    pixels = restored.pixels
+    if pixels.dtype.kind == "f":
+        pixels = np.clip(pixels, *range_)
+    after = replace(picture, pixels=pixels, alpha=restored.alpha)
+    fitted = fit_to(after, kind, range_)
+    settings.watch.check()
+    write_whole(task.out, lambda file: write_picture_file(file, fitted))
+    size = f"{pixels.shape[1]} x {pixels.shape[0]} pixels"
+    about = f"{size}, {picture.describe()}, {restored.about}"
+    shown = None
+    if task.compare is not None or settings.with_page:
+        images = as_shown(picture, range_), as_shown(after, range_)
+        if task.compare is not None:
+            from smalto.plot import before_after
+
+            write_figure(task.compare, before_after(*images))
+        if settings.with_page:
+            from smalto.cli.picture_report import show
+
+            shown = show(str(task.source), about, *images)
+    return Done(about, time.perf_counter() - started, shown)
 
 
 def dictionary_settings(
@@ -54,27 +238,9 @@ def _settings_of_model(path: Path, pixels: Array) -> dict[str, Any]:
         fail(f"{path} was not learned from pictures")
     if (len(shape) == 3) != (pixels.ndim == 3):
         kinds = ("gray", "color")
-        fail(
+        message = (
             f"{path} was learned from {kinds[len(shape) == 3]} pictures, but this one is "
             f"{kinds[pixels.ndim == 3]}"
         )
+        raise ValueError(message)
     return {"D": learned.D, "patch_size": (shape[0], shape[1])}
-
-
-def write_restored(
-    out: Path, restored: Array, compare: Path | None, before: Array, started: float
-) -> None:
-    """Write the result and the comparison, and report the time since ``started``."""
-    seconds = time.perf_counter() - started
-    write_picture(out, restored)
-    written = [out]
-    if compare is not None:
-        from smalto.plot import before_after
-
-        write_figure(compare, before_after(before, restored))
-        written.append(compare)
-    typer.echo(
-        f"{restored.shape[1]} x {restored.shape[0]} pixels in {seconds:.1f} s; "
-        f"wrote {' and '.join(map(str, written))}",
-        err=out == STREAM,
-    )

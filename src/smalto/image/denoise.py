@@ -10,7 +10,7 @@ import numpy as np
 from smalto.checks import Array, as_dictionary, check_finite_number, check_integer
 from smalto.coders import OMP, ErrorBound, JointOMP
 from smalto.image.averaging import PatchAverage
-from smalto.image.checks import check_fits, check_patch_size, check_stride
+from smalto.image.checks import check_patch_size, check_stride
 from smalto.image.noise import estimate_noise, warn_if_implausible
 from smalto.image.patch_coding import average_of_codes
 from smalto.image.patch_grid import PatchGrid
@@ -63,10 +63,11 @@ def denoise(
     Parameters
     ----------
     image : array (height, width), or with a channel axis
-        Unsigned integers or floats.
+        Unsigned integers or floats. Masked values of a NumPy masked array do not count, and stay as
+        they are. A picture smaller than a patch is continued by its mirror image.
     sigma : float, optional
-        Standard deviation of the noise in the units of the picture (0 to 255 for uint8). Estimated
-        by `estimate_noise` by default.
+        Standard deviation of the noise in the units of the picture (0 to 255 for uint8, 0 to 65535
+        for uint16, those of its values for floats). Estimated by `estimate_noise` by default.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture.
     D : array (k, m), optional
@@ -99,7 +100,7 @@ def denoise(
     Returns
     -------
     array
-        The denoised picture, with the shape and dtype of ``image``; integers are rounded.
+        The denoised picture, with the shape, dtype and mask of ``image``; integers are rounded.
 
     See Also
     --------
@@ -141,8 +142,8 @@ def denoise(
         size = _default_patch_size(picture.pixels, sigma)
     else:
         size = check_patch_size(patch_size)
-    check_fits(size, picture.pixels.shape, "image")
     stride = check_stride(stride, size)
+    picture = picture.mirrored(size)
     grid = PatchGrid(picture.pixels[None], size)
     m = grid.n_features
     gain = default_gain(m) if gain is None else check_finite_number("gain", gain, low=0.0)
@@ -182,7 +183,7 @@ def _default_patch_size(pixels: Array, sigma: float) -> tuple[int, int]:
     ratio = sigma / content if content > 0 else np.inf
     sides = (8, 10, 12, 16) if pixels.shape[2] == 1 else (6, 7, 8, 10)
     side = sides[int(np.searchsorted((0.2, 0.4, 0.75), ratio))]
-    return min(side, pixels.shape[0]), min(side, pixels.shape[1])
+    return side, side
 
 
 def _learn_dictionary(

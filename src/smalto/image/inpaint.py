@@ -10,11 +10,11 @@ import numpy as np
 
 from smalto.checks import Array, as_dictionary, check_finite_number, check_integer
 from smalto.coders import Lasso
-from smalto.image.checks import as_mask, check_fits, check_patch_size
+from smalto.image.checks import as_mask, check_patch_size
 from smalto.image.damaged_picture import DamagedPicture
 from smalto.image.fixed_atoms import cosine_atoms
 from smalto.image.patch_source import PatchSource
-from smalto.image.picture import as_picture
+from smalto.image.picture import as_picture, mirror
 from smalto.image.smooth_part import smooth_part
 from smalto.kernels.ahead import expecting
 from smalto.learners import Online
@@ -33,7 +33,7 @@ _LEARNING_PENALTY = 4.0  # lam in learning, relative to that in filling
 
 def inpaint(
     image: Any,
-    mask: Any,
+    mask: Any = None,
     *,
     channel_axis: int | None = None,
     D: Any = None,
@@ -62,9 +62,11 @@ def inpaint(
     Parameters
     ----------
     image : array (height, width), or with a channel axis
-        Unsigned integers or floats. Values of missing pixels do not matter and may be NaN.
-    mask : array of bool (height, width), or of the shape of the picture
-        True where a pixel is missing. A pixel is missing if any of its channels is.
+        Unsigned integers or floats. Values of missing pixels do not matter and may be NaN. A
+        picture smaller than a patch is continued by its mirror image.
+    mask : array of bool (height, width), or of the shape of the picture, optional
+        True where a pixel is missing. A pixel is missing if any of its channels is. Pixels that are
+        masked in a NumPy masked array are missing, too.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture.
     D : array (k, m), optional
@@ -123,7 +125,6 @@ def inpaint(
     missing = _as_missing(mask, image, channel_axis)
     picture = as_picture(image, channel_axis, mask=missing)
     size = check_patch_size(patch_size)
-    check_fits(size, picture.pixels.shape, "image")
     n_atoms = check_integer("n_atoms", n_atoms)
     max_steps = check_integer("max_steps", max_steps, low=0)
     n_rounds = check_integer("n_rounds", n_rounds)
@@ -139,7 +140,8 @@ def inpaint(
         message = f"all of the {missing.size} pixels are masked: nothing of the picture is known"
         raise ValueError(message)
     if not missing.any():
-        return np.asarray(image).copy()
+        return np.array(np.ma.getdata(image))
+    picture, missing = picture.mirrored(size), mirror(missing, size)
 
     smooth = smooth_part(picture.pixels, missing)
     details = np.where(missing[:, :, None], 0, picture.pixels - smooth).astype(smooth.dtype)
@@ -181,6 +183,14 @@ def inpaint(
 
 def _as_missing(mask: Any, image: Any, channel_axis: int | None) -> Array:
     """Return the mask (height, width) of a picture with these axes."""
+    own = np.ma.getmaskarray(image) if np.ma.isMaskedArray(image) else None
+    if mask is None and own is None:
+        message = "pass mask, True where a pixel is missing, or a masked array"
+        raise TypeError(message)
+    if own is not None:
+        parts = [part for part in (own, mask) if part is not None]
+        missing = [_as_missing(part, np.ma.getdata(image), channel_axis) for part in parts]
+        return np.asarray(np.logical_or.reduce(missing))
     shape = np.shape(image)
     if channel_axis is not None and len(shape) == 3:
         if np.shape(mask) == shape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -19,7 +19,21 @@ _FAR = 20.0  # times: then a given σ is doubted
 _MEDIAN = 0.6744897501960817  # of |x| for standard normal x
 
 
-def estimate_noise(image: Any, *, channel_axis: int | None = None) -> float:
+@overload
+def estimate_noise(
+    image: Any, *, channel_axis: int | None = None, per_channel: Literal[False] = False
+) -> float: ...
+
+
+@overload
+def estimate_noise(
+    image: Any, *, channel_axis: int | None = None, per_channel: Literal[True]
+) -> Array: ...
+
+
+def estimate_noise(
+    image: Any, *, channel_axis: int | None = None, per_channel: bool = False
+) -> float | Array:
     """Estimate the standard deviation σ of white Gaussian noise in a picture, in its own units.
 
     Clean patches vary along few directions, white noise adds σ² to the variance along every one.
@@ -31,14 +45,17 @@ def estimate_noise(image: Any, *, channel_axis: int | None = None) -> float:
     Parameters
     ----------
     image : array (height, width), or with an axis of channels
-        Unsigned integers or floats.
+        Unsigned integers or floats. Patches with masked values of a NumPy masked array do not
+        count.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture.
+    per_channel : bool, default False
+        Return σ of each channel.
 
     Returns
     -------
-    float
-        σ, the root mean square over the channels.
+    float or array (channels,)
+        σ: the root mean square over the channels, or one for each of them.
 
     See Also
     --------
@@ -56,26 +73,39 @@ def estimate_noise(image: Any, *, channel_axis: int | None = None) -> float:
     >>> round(estimate_noise(np.linspace(0.0, 50.0, 120) + noise), 1)
     3.0
     """
-    pixels = as_picture(image, channel_axis).pixels
+    picture = as_picture(image, channel_axis)
+    pixels, hidden = picture.pixels, picture.hidden
     side = min(_SIDE, *pixels.shape[:2])
-    count = (pixels.shape[0] - side + 1) * (pixels.shape[1] - side + 1)
-    if side < 3 or count < 2 * side * side:
-        message = (
-            f"a picture of {pixels.shape[0]} x {pixels.shape[1]} is too small to tell noise from "
-            "content: pass sigma"
-        )
-        raise ValueError(message)
+    variances = np.empty(pixels.shape[2])
     with single_threaded_blas():
-        return float(
-            np.sqrt(np.mean([_variance(channel, side) for channel in np.moveaxis(pixels, 2, 0)]))
-        )
+        for number, channel in enumerate(np.moveaxis(pixels, 2, 0)):
+            positions = _positions(channel, side, None if hidden is None else hidden[:, :, number])
+            if side < 3 or len(positions) < 2 * side * side:
+                message = (
+                    f"a picture of {pixels.shape[0]} x {pixels.shape[1]} is too small to tell noise "
+                    "from content: pass sigma"
+                )
+                raise ValueError(message)
+            variances[number] = _variance(channel, side, positions)
+    return np.sqrt(variances) if per_channel else float(np.sqrt(variances.mean()))
 
 
-def _variance(channel: Array, side: int) -> float:
-    """The variance of the noise in one channel (height, width)."""
+def _positions(channel: Array, side: int, hidden: Array | None) -> Array:
+    """Positions of all patches of one channel (height, width) without hidden values."""
+    rows, columns = (length - side + 1 for length in channel.shape)
+    if hidden is None:
+        return np.arange(rows * columns)
+    counts = np.pad(np.cumsum(np.cumsum(hidden, axis=0), axis=1), ((1, 0), (1, 0)))
+    below, above = counts[side:], counts[:-side]
+    inside = below[:, side:] - below[:, :-side] - above[:, side:] + above[:, :-side]
+    return np.flatnonzero(inside == 0)
+
+
+def _variance(channel: Array, side: int, positions: Array) -> float:
+    """The variance of the noise in one channel (height, width), from patches at these positions."""
     grid = PatchGrid(np.ascontiguousarray(channel)[None, :, :, None], (side, side))
-    count = min(grid.n_positions, _MAX_PATCHES)
-    positions = np.sort(Order(grid.n_positions, 0).take(0, 0, count))
+    count = min(len(positions), _MAX_PATCHES)
+    positions = positions[np.sort(Order(len(positions), 0).take(0, 0, count))]
     patches = np.empty((count, grid.n_features))
     grid.gather(grid.offsets(*grid.corners(positions)), patches, np.empty((0, 1)), groups=0)
     patches -= patches.mean(axis=0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from smalto.checks import Array, check_integer, float_dtype
 from smalto.image.checks import check_pixel_type, check_pixels_finite
+from smalto.image.smooth_part import smooth_part
 
 
 @dataclass(frozen=True)
@@ -18,12 +19,30 @@ class Picture:
     pixels: Array
     dtype: np.dtype[Any]
     channel_axis: int | None
+    sides: tuple[int, int] | None = None  # height and width, if the pixels have been mirrored
+    masked: Any = None  # the masked array that the picture was given as
+
+    def mirrored(self, size: tuple[int, int]) -> Picture:
+        """Return the picture continued by its mirror image if it is smaller than a patch."""
+        pixels = mirror(self.pixels, size)
+        if pixels is self.pixels:
+            return self
+        return replace(self, pixels=pixels, sides=self.pixels.shape[:2])
+
+    @property
+    def hidden(self) -> Array | None:
+        """Which values of the picture (height, width, channels) are masked, if any."""
+        if self.masked is None:
+            return None
+        return _channels_last(np.ma.getmaskarray(self.masked), self.channel_axis)
 
     def convert_back(self, pixels: Array) -> Array:
         """Return pixels (height, width, channels) with the original dtype and axes.
 
-        Integers are rounded and clipped to the range of their type.
+        Integers are rounded and clipped to the range of their type. Masked values stay as they were.
         """
+        if self.sides is not None:
+            pixels = pixels[: self.sides[0], : self.sides[1]]
         if self.dtype.kind == "u":
             most = np.iinfo(self.dtype).max
             # float64 rounds the largest uint64 up: clip to the largest float64 below it.
@@ -32,7 +51,24 @@ class Picture:
         out = pixels[:, :, 0] if self.channel_axis is None else pixels
         if self.channel_axis is not None:
             out = np.moveaxis(out, 2, self.channel_axis)
-        return np.ascontiguousarray(out).astype(self.dtype)
+        out = np.ascontiguousarray(out).astype(self.dtype)
+        if self.masked is None:
+            return out
+        hidden = np.ma.getmaskarray(self.masked)
+        return np.ma.array(np.where(hidden, np.ma.getdata(self.masked), out), mask=hidden.copy())
+
+
+def mirror(pixels: Array, size: tuple[int, int]) -> Array:
+    """Continue the sides (height, width) that are shorter than a patch by their mirror image.
+
+    There are then as many positions of patches along them as a patch is long.
+    """
+    short = [2 * side - 1 - own if own < side else 0
+             for own, side in zip(pixels.shape, size, strict=False)]  # fmt: skip
+    if not any(short):
+        return pixels
+    rest = [(0, 0)] * (pixels.ndim - 2)
+    return np.pad(pixels, [(0, short[0]), (0, short[1]), *rest], mode="symmetric")
 
 
 def as_picture(
@@ -40,9 +76,10 @@ def as_picture(
 ) -> Picture:
     """Check a picture and copy it to floats with the channels last.
 
-    Values where ``mask`` (height, width) is True are not checked and may be NaN.
+    Values where ``mask`` (height, width) is True are not checked and may be NaN. Without a mask,
+    those that are masked in a NumPy masked array are replaced by local means of the others.
     """
-    given = np.asarray(image)
+    given = np.asarray(np.ma.getdata(image))
     check_pixel_type(given, what)
     wanted = 2 if channel_axis is None else 3
     if given.ndim != wanted or not given.size:
@@ -52,16 +89,38 @@ def as_picture(
         shape = "shape (height, width)" if channel_axis is None else "two axes and one of channels"
         message = f"{what} must have {shape}, got shape {given.shape}{hint}"
         raise ValueError(message)
-    if channel_axis is None:
-        pixels = given[:, :, None]
-    else:
-        axis = check_integer("channel_axis", channel_axis, low=-3)
-        if axis > 2:
+    if channel_axis is not None:
+        channel_axis = check_integer("channel_axis", channel_axis, low=-3)
+        if channel_axis > 2:
             message = (
-                f"channel_axis must be an axis of a picture of shape {given.shape}, got {axis}"
+                f"channel_axis must be an axis of a picture of shape {given.shape}, "
+                f"got {channel_axis}"
             )
             raise ValueError(message)
-        pixels = np.moveaxis(given, axis, 2)
-    check_pixels_finite(pixels, what, mask)
+    pixels = _channels_last(given, channel_axis)
+    hidden = None if mask is not None else _hidden(image, channel_axis, what)
+    missing = mask if hidden is None else np.asarray(hidden.any(axis=2))
+    check_pixels_finite(pixels, what, missing)
     dtype = np.float32 if given.dtype.itemsize <= 2 else float_dtype(given.dtype)
-    return Picture(np.array(pixels, dtype=dtype, order="C"), given.dtype, channel_axis)
+    pixels = np.array(pixels, dtype=dtype, order="C")
+    if hidden is None or missing is None:
+        return Picture(pixels, given.dtype, channel_axis)
+    pixels[hidden] = smooth_part(pixels, missing)[hidden]
+    return Picture(pixels, given.dtype, channel_axis, masked=image)
+
+
+def _hidden(image: Any, channel_axis: int | None, what: str) -> Array | None:
+    """Which values (height, width, channels) of a masked array are masked; None if none are."""
+    if not np.ma.is_masked(image):
+        return None
+    hidden = _channels_last(np.ma.getmaskarray(image), channel_axis)
+    if hidden.any(axis=2).all():
+        message = f"all of the {hidden[:, :, 0].size} pixels of {what} are masked"
+        raise ValueError(message)
+    return hidden
+
+
+def _channels_last(values: Array, channel_axis: int | None) -> Array:
+    if channel_axis is None:
+        return values[:, :, None]
+    return np.moveaxis(values, channel_axis, 2)

@@ -12,19 +12,19 @@ import numpy as np
 from smalto.checks import Array
 from smalto.image.checks import check_pixel_type
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm")
-_GRAY_16_BIT = ("I;16", "I;16B", "I;16L", "I;16N")  # Pillow's modes
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm", ".gif")
 
 
 def read_picture(path: str | os.PathLike[str]) -> Array:
-    """Read a picture file as (height, width) or (height, width, 3), uint8 or (gray only) uint16.
+    """Read a picture file as (height, width) or (height, width, 3), with all of its bits.
 
-    Palettes are resolved, transparency is dropped.
+    Files of 8 bits become uint8, those of 16 bits uint16, and floats stay floats. Palettes are
+    resolved, transparency is dropped, and EXIF does not turn the pixels.
 
     Parameters
     ----------
     path : path
-        A file that Pillow can read.
+        A file that Pillow can read, a TIFF file of 16 bits or floats, or a ``.npy`` file.
 
     Returns
     -------
@@ -35,25 +35,9 @@ def read_picture(path: str | os.PathLike[str]) -> Array:
     --------
     luminance : From color to gray.
     """
-    from PIL import Image, UnidentifiedImageError
+    from smalto.image.files.picture_file import read_colors  # Pillow takes a while to import
 
-    try:
-        with Image.open(path) as picture:
-            if picture.mode in _GRAY_16_BIT:
-                return np.array(picture).astype(np.uint16)
-            is_gray = picture.mode in ("1", "L", "LA")
-            return np.array(picture.convert("L" if is_gray else "RGB"))
-    except UnidentifiedImageError as error:
-        message = f"{path} is not a picture that can be read"
-        raise ValueError(message) from error
-    except Image.DecompressionBombError as error:
-        message = f"{path} was not read: it would unpack to too many pixels ({error})"
-        raise ValueError(message) from error
-    except (OSError, SyntaxError, EOFError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
-            raise
-        message = f"{path} is damaged or truncated: {error}"
-        raise ValueError(message) from error
+    return read_colors(path)
 
 
 def picture_files(folder: str | os.PathLike[str]) -> list[Path]:

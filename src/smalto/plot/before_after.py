@@ -72,7 +72,7 @@ def before_after(
             raise ValueError(message)
     side = max(48, max(shape) // 8) if side is None else check_integer("side", side)
     side = min(side, *shape)
-    top, left = _busiest(pictures, side) if window is None else window
+    top, left = busiest_square(pictures[0], pictures[1], side)[:2] if window is None else window
     if not (0 <= top <= shape[0] - side and 0 <= left <= shape[1] - side):
         message = f"a square of {side} at {(top, left)} does not lie in a picture of {shape}"
         raise ValueError(message)
@@ -104,14 +104,18 @@ def _pixels(image: ArrayLike) -> Array:
     return np.asarray(np.clip(pixels, 0.0, 1.0), np.float32)
 
 
-def _busiest(pictures: list[Array], side: int) -> tuple[int, int]:
-    """Row and column of the square with the most change times structure."""
-    before, after = (p if p.ndim == 2 else p.mean(axis=2) for p in pictures[:2])
-    detail = np.abs(np.diff(after, axis=0, append=after[-1:]))
-    detail += np.abs(np.diff(after, axis=1, append=after[:, -1:]))
-    inside = _sums(np.abs(after - before), side) * _sums(detail, side)
+def busiest_square(before: Array, after: Array, side: int) -> tuple[int, int, int]:
+    """Row, column and side of the square with the most change times structure.
+
+    It is smaller than ``side`` if the pictures are.
+    """
+    side = min(side, *before.shape[:2])
+    old, new = (np.asarray(p if p.ndim == 2 else p.mean(axis=2), float) for p in (before, after))
+    detail = np.abs(np.diff(new, axis=0, append=new[-1:]))
+    detail += np.abs(np.diff(new, axis=1, append=new[:, -1:]))
+    inside = _sums(np.abs(new - old), side) * _sums(detail, side)
     top, left = np.unravel_index(int(np.argmax(inside)), inside.shape)
-    return int(top), int(left)
+    return int(top), int(left), side
 
 
 def _sums(values: Array, side: int) -> Array:

@@ -1,0 +1,131 @@
+"""Which pictures to restore, and where the results go."""
+
+from __future__ import annotations
+
+import glob
+from dataclasses import dataclass
+from pathlib import Path
+
+from smalto.cli.errors import fail
+from smalto.cli.outputs import (
+    PLOT_SUFFIXES,
+    STREAM,
+    check_output,
+    check_picture_output,
+    need_matplotlib,
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A picture to restore, and the files to write."""
+
+    source: Path
+    out: Path
+    compare: Path | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All pictures to restore."""
+
+    tasks: list[Task]
+    folder: Path | None  # for the results, unless there is a single one
+    n_done: int  # pictures that are in the folder already
+    report: Path | None
+
+
+def plan_of(
+    pictures: list[Path], out: Path | None, compare: Path | None, report: Path | None, force: bool
+) -> Plan:
+    """Find the pictures and check all outputs, before any work is done."""
+    sources = [source for given in pictures for source in _found(given)]
+    is_one = len(pictures) == 1 and sources == pictures and not (out is not None and out.is_dir())
+    if compare is not None:
+        need_matplotlib()
+    if report is not None:
+        check_output(report, force, (".html",))
+        if report == STREAM:
+            fail("a report is a file: give its name with --report")
+    if is_one:
+        task = _single(sources[0], out, compare, force)
+        return Plan([task], None, 0, report)
+    if STREAM in sources:
+        fail("the standard input can only be restored alone")
+    if out is None or out == STREAM:
+        fail(f"say in which folder to write the {len(sources)} pictures: -o FOLDER")
+    outs = _outputs(sources, out)
+    plots: list[Path | None] = [None] * len(outs)
+    if compare is not None:
+        _make_folder(compare)
+        plots = [compare / f"{path.stem}.png" for path in outs]
+    tasks = [
+        Task(*files)
+        for files in zip(sources, outs, plots, strict=True)
+        if force or not files[1].exists()
+    ]
+    return Plan(tasks, out, len(sources) - len(tasks), report)
+
+
+def _found(given: Path) -> list[Path]:
+    """The pictures that a file, folder or pattern stands for."""
+    from smalto.image.reading import SUFFIXES
+
+    if given == STREAM or given.is_file():
+        return [given]
+    if given.is_dir():
+        found = [
+            p for p in given.iterdir() if p.suffix.lower() in (*SUFFIXES, ".npy") and p.is_file()
+        ]
+        if not found:
+            fail(f"there are no pictures ({', '.join(SUFFIXES)}, .npy) in {given}")
+        return sorted(p for p in found if not p.name.startswith("."))
+    names = glob.glob(str(given)) if glob.has_magic(str(given)) else []  # noqa: PTH207 (any root)
+    if not names:
+        fail(f"there is no file {given}")
+    return [Path(name) for name in sorted(names)]
+
+
+def _single(source: Path, out: Path | None, compare: Path | None, force: bool) -> Task:
+    if out is None:
+        out = (
+            STREAM
+            if source == STREAM
+            else source.with_name(f"{source.stem}-restored{_ending(source)}")
+        )
+    check_picture_output(out, force)
+    if compare is not None:
+        check_output(compare, force, PLOT_SUFFIXES)
+    return Task(source, out, compare)
+
+
+def _ending(source: Path) -> str:
+    """The ending of a result: that of the picture, if such files can be written."""
+    from smalto.image.files.writing import KINDS
+
+    return source.suffix if source.suffix.lower() in KINDS else ".png"
+
+
+def _outputs(sources: list[Path], folder: Path) -> list[Path]:
+    """Where to write the result of each picture; fail if two of them would be the same file."""
+    from smalto.image.files.writing import KINDS
+
+    if not folder.is_dir() and folder.suffix.lower() in KINDS:
+        fail(f"{folder} is the name of one picture, but there are {len(sources)}: give a folder")
+    outs = [folder / f"{source.stem}{_ending(source)}" for source in sources]
+    taken: dict[str, Path] = {}
+    for source, path in zip(sources, outs, strict=True):
+        if source.parent.resolve() == folder.resolve():
+            fail(f"{folder} is the folder of {source.name}: write to another one")
+        other = taken.setdefault(path.name.lower(), source)
+        if other is not source:
+            fail(f"{other} and {source} would both be written to {path}: restore them separately")
+    _make_folder(folder)
+    return outs
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fail(f"no pictures can be written to {folder}: {error.strerror or error}")

@@ -1,0 +1,328 @@
+"""The commands denoise and inpaint: files, folders, masks, and what goes wrong."""
+
+import os
+import re
+import signal
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+from children import child
+from commands import run
+from PIL import Image
+
+from smalto import Model, datasets
+from smalto.cli.errors import INTERRUPTED
+from smalto.coders import Lasso
+from smalto.constraints import L2Ball
+from smalto.image.files.metadata import Metadata
+from smalto.image.files.picture_file import PictureFile, open_picture_file
+from smalto.image.files.writing import fit_to, kind_of, write_picture_file
+
+pytest.importorskip("matplotlib")
+
+
+def photo(side=24):
+    return datasets.sample_photo("flower")[100 : 100 + side, 200 : 200 + side]
+
+
+def noisy(side=24):
+    values = photo(side) + np.random.default_rng(0).normal(0, 20, (side, side, 3))
+    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+
+
+def put(path, pixels, alpha=None, metadata=Metadata()):  # noqa: B008
+    with path.open("wb") as file:
+        write_picture_file(file, fit_to(PictureFile(pixels, alpha, metadata), kind_of(path)))
+    return path
+
+
+def turned_exif(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif.tobytes().removeprefix(b"Exif\0\0")
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Atoms with which nothing has to be learned: cosines of 4 x 4 RGB pixels."""
+    waves = np.cos(np.pi * np.outer(np.arange(4) + 0.5, np.arange(4)) / 4)
+    atoms = np.einsum("ai,bj->ijab", waves, waves).reshape(16, 16)[1:]
+    atoms = np.kron(atoms, np.ones(3)) / 6
+    path = tmp_path / "model.safetensors"
+    Model(atoms.astype(np.float32), Lasso(0.1), L2Ball(), info={"patch": [4, 4, 3]}).save(path)
+    return path
+
+
+FILES = {
+    "a.png": np.uint8,
+    "deep.png": np.uint16,
+    "b.tif": np.uint8,
+    "deep.tif": np.uint16,
+    "float.tiff": np.float32,
+    "c.webp": np.uint8,
+    "d.jpg": np.uint8,
+    "e.npy": np.float64,
+    "f.bmp": np.uint8,
+}
+
+
+def as_type(dtype):
+    if np.dtype(dtype).kind == "f":
+        return (noisy() / 255).astype(dtype)
+    return noisy().astype(dtype) * dtype(np.iinfo(dtype).max // 255)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_goes_in_comes_out(tmp_path, model, name):
+    alpha = None if name[-3:] in ("jpg", "npy", "bmp") else as_type(FILES[name])[:, :, 0]
+    metadata = (
+        Metadata() if name[-3:] in ("npy", "bmp") else Metadata(exif=turned_exif(8), icc=b"x" * 200)
+    )
+    put(tmp_path / name, as_type(FILES[name]), alpha, metadata)
+    given = open_picture_file(tmp_path / name)
+    done = run("denoise", tmp_path / name, "--model", model)
+    assert done.exit_code == 0, done.output
+    restored = tmp_path / f"{name.split('.')[0]}-restored.{name.split('.')[1]}"
+    assert str(restored) in done.stdout
+    back = open_picture_file(restored)
+    assert back.pixels.dtype == FILES[name]
+    assert back.metadata == given.metadata
+    assert (back.alpha is None) == (alpha is None)
+    if alpha is not None:
+        np.testing.assert_array_equal(back.alpha, given.alpha)
+    top = given.range[1]
+    errors = [
+        np.mean((open_picture_file(p).upright().pixels / top - _upright(photo(), given) / 255) ** 2)
+        for p in (tmp_path / name, restored)
+    ]
+    assert errors[1] < 0.6 * errors[0]
+
+
+def _upright(pixels, like):
+    """The clean picture, turned as the file is when it is shown."""
+    turn = 8 if like.kind != "NPY" and like.kind != "BMP" else 1
+    return PictureFile(pixels, None, Metadata(exif=turned_exif(turn))).upright().pixels
+
+
+def test_floats_are_never_a_black_picture(tmp_path):
+    for number, (scale, shift) in enumerate([(1.0, 0.0), (3000.0, -200.0), (1e-4, 0.5)]):
+        values = noisy()[:, :, 0] / 255 * scale + shift
+        np.save(tmp_path / "a.npy", values)
+        out = tmp_path / f"{number}.png"
+        done = run("denoise", tmp_path / "a.npy", "-o", out, "--sigma", 0)
+        assert done.exit_code == 0, done.output
+        assert re.search(r"values from .* to .* become 0 to 65535 in PNG", done.stderr)
+        pixels = np.asarray(Image.open(out))
+        assert np.ptp(pixels) > (30000 if number < 2 else 0)
+
+
+def test_sigma_in_other_levels_is_questioned_before_any_work(tmp_path, model):
+    put(tmp_path / "deep.png", as_type(np.uint16))
+    done = run("denoise", tmp_path / "deep.png", "--sigma", 20, "--model", model)
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert "--sigma 20 is far from the noise" in line
+    assert "in levels of the file (0 to 65535): leave --sigma out, or add --sure" in line
+    assert not (tmp_path / "deep-restored.png").exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = run("denoise", tmp_path / "deep.png", "--sigma", 20, "--sure", "--model", model)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """A folder with good pictures, and with broken and odd ones."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    put(folder / "good.png", noisy())
+    put(folder / "last.tif", as_type(np.uint16))
+    whole = (folder / "good.png").read_bytes()
+    (folder / "cut.png").write_bytes(whole[: len(whole) // 2])
+    (folder / "text.jpg").write_text("not a picture")
+    (folder / "empty.webp").write_bytes(b"")
+    put(folder / "one.png", noisy()[:1, :1])
+    picture = Image.fromarray(noisy())
+    picture.convert("CMYK").save(folder / "print.jpg")
+    picture.save(folder / "moving.gif", save_all=True, append_images=[Image.fromarray(photo())])
+    picture.convert("1").save(folder / "bits.png")
+    picture.convert("P").save(folder / "palette.gif")
+    Image.new("1", (15_000, 15_000)).save(folder / "bomb.png")
+    (folder / "notes.txt").write_text("no picture")
+    return folder
+
+
+REFUSED = {
+    "cut.png": "damaged or truncated",
+    "text.jpg": "is not a picture",
+    "empty.webp": "is not a picture",
+    "print.jpg": "is a CMYK picture: convert it to RGB first",
+    "moving.gif": "moves (2 frames)",
+    "bomb.png": "too many pixels",
+}
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_folder_of_broken_and_odd_files(tmp_path, odd, jobs):
+    out, page = tmp_path / "clean", tmp_path / "page.html"
+    options = ["-o", out, "--sigma", 0, "--jobs", jobs]
+    done = run("denoise", odd, *options, "--report", page, "--compare", tmp_path / "plots")
+    assert done.exit_code == 1
+    errors = [line for line in done.stderr.splitlines() if line.startswith("smalto: ")]
+    assert len(errors) == len(REFUSED)
+    for name, words in REFUSED.items():
+        (line,) = (line for line in errors if name in line)
+        assert words in line
+    good = {"good.png", "last.tif", "bits.png", "palette.png", "one.png"}
+    assert {path.name for path in out.iterdir()} == good
+    assert {path.stem for path in (tmp_path / "plots").iterdir()} == {n.split(".")[0] for n in good}
+    assert "palette.gif: a palette becomes RGB" in done.stderr
+    assert "bits.png: black and white (1 bit) becomes gray (8 bits)" in done.stderr
+    assert re.search(r"denoising: 100 %, 0:00 left, 11 of 11 pictures", done.stderr)
+    assert re.fullmatch(
+        rf"5 pictures in .* s, 6 could not be restored; wrote to {re.escape(str(out))}\n",
+        done.stdout,
+    )
+    text = page.read_text()
+    assert text.count("<img") == 5 * 4
+    for words in REFUSED.values():
+        assert words in text
+    # The same once more: what is done is skipped.
+    before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    done = run("denoise", odd, *options)
+    assert done.exit_code == 1
+    assert f"5 pictures in {out} already: skipped" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == before
+
+
+def test_a_pixel_does_not_tell_its_noise(tmp_path):
+    put(tmp_path / "one.png", noisy()[:1, :1])
+    done = run("denoise", tmp_path / "one.png")
+    assert done.exit_code == 1
+    assert "1 x 1 pixels are too few to tell noise from content: give --sigma" in done.stderr
+
+
+def test_jobs_do_not_matter(tmp_path, model):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number in range(5):
+        put(folder / f"{number}.png", np.roll(noisy(), number, axis=0))
+    results = []
+    for jobs in (1, 4):
+        out = tmp_path / f"by-{jobs}"
+        done = run("denoise", folder, "-o", out, "--model", model, "--jobs", jobs)
+        assert done.exit_code == 0, done.output
+        results.append({path.name: path.read_bytes() for path in out.iterdir()})
+    assert results[0] == results[1]
+    assert len(results[0]) == 5
+
+
+def test_patterns_and_several_pictures(tmp_path, model):
+    for name in ("a1.png", "a2.png", "b1.png"):
+        put(tmp_path / name, noisy())
+    done = run("denoise", tmp_path / "a*.png", "-o", tmp_path / "one", "--model", model)
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in (tmp_path / "one").iterdir()} == {"a1.png", "a2.png"}
+    pair = [tmp_path / "a1.png", tmp_path / "b1.png"]
+    done = run("denoise", *pair, "-o", tmp_path / "two", "--model", model)
+    assert {path.name for path in (tmp_path / "two").iterdir()} == {"a1.png", "b1.png"}
+    done = run("denoise", tmp_path / "b1.png", "-o", tmp_path / "one", "--model", model)
+    assert (tmp_path / "one" / "b1.png").exists()
+    for arguments, words in (
+        ([*pair], "say in which folder to write the 2 pictures: -o FOLDER"),
+        ([*pair, "-o", tmp_path / "x.png"], "is the name of one picture, but there are 2"),
+        ([*pair, "-o", tmp_path], "is the folder of a1.png: write to another one"),
+        ([tmp_path / "two", tmp_path, "-o", tmp_path / "three"], "would both be written to"),
+    ):
+        done = run("denoise", *arguments, "--model", model)
+        assert done.exit_code == 1
+        (line,) = done.stderr.splitlines()
+        assert words in line
+
+
+def test_masks_by_color_by_alpha_and_by_folder(tmp_path, model):
+    mask = np.zeros((24, 24), bool)
+    mask[10:12, 3:20] = True
+    damaged = np.where(mask[:, :, None], np.array([255, 0, 0], np.uint8), photo())
+    scans, masks = tmp_path / "scans", tmp_path / "masks"
+    scans.mkdir()
+    masks.mkdir()
+    opaque = np.where(mask, 0, 255).astype(np.uint8)
+    put(scans / "a.png", damaged, opaque)
+    put(masks / "a.tif", mask.astype(np.uint8))
+    put(tmp_path / "deep.tif", damaged.astype(np.uint16) * 257)
+    results = []
+    for where in (
+        ["--mask", masks],
+        ["--mask", masks / "a.tif"],
+        ["--mask-color", "red"],
+        ["--mask-color", "#fd0101", "--mask-tolerance", 3],
+        ["--mask-alpha"],
+    ):
+        out = tmp_path / f"out{len(results)}.png"
+        done = run("inpaint", scans / "a.png", *where, "-o", out, "--model", model)
+        assert done.exit_code == 0, done.output
+        assert "5.9 % of the pixels are damaged" in done.stderr
+        results.append(open_picture_file(out))
+        np.testing.assert_array_equal(results[-1].pixels, results[0].pixels)
+        expected = np.full_like(opaque, 255) if where == ["--mask-alpha"] else opaque
+        np.testing.assert_array_equal(results[-1].alpha, expected)
+    np.testing.assert_array_equal(results[0].pixels[~mask], photo()[~mask])
+    out = tmp_path / "deep-out.tif"
+    done = run("inpaint", tmp_path / "deep.tif", "--mask-color", "red", "-o", out, "--model", model)
+    assert done.exit_code == 0, done.output
+    deep = open_picture_file(out).pixels
+    assert np.abs(deep[mask] / 257.0 - results[0].pixels[mask]).max() < 2
+    put(scans / "b.png", damaged)
+    done = run("inpaint", scans, "--mask", masks, "-o", tmp_path / "all", "--model", model)
+    assert done.exit_code == 1
+    assert "there is no mask b.* in" in done.stderr
+    assert (tmp_path / "all" / "a.png").exists()
+
+
+def test_a_mask_is_for_the_picture_as_it_is_shown(tmp_path, model):
+    stored = photo()[:20]
+    shown = PictureFile(stored, None, Metadata(exif=turned_exif(6))).upright().pixels
+    assert shown.shape[:2] == (24, 20)
+    mask = np.zeros(shown.shape[:2], bool)
+    mask[3, 5:9] = True
+    put(tmp_path / "a.png", stored, None, Metadata(exif=turned_exif(6)))
+    put(tmp_path / "mask.png", mask.astype(np.uint8) * 255)
+    out = tmp_path / "out.png"
+    done = run("inpaint", tmp_path / "a.png", "--mask", tmp_path / "mask.png", "-o", out,
+               "--model", model)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    changed = (open_picture_file(out).upright().pixels != shown).any(axis=2)
+    assert changed.any()
+    assert not changed[~mask].any()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are for POSIX")
+@pytest.mark.parametrize("many", [False, True])
+def test_ctrl_c_leaves_nothing_half_written(tmp_path, many):
+    folder, out = tmp_path / "photos", tmp_path / "clean"
+    folder.mkdir()
+    for number in range(3):
+        put(folder / f"{number}.png", noisy(120))
+    log, program = tmp_path / "log", "from smalto.cli import main; main()"
+    target = [folder, "-o", out] if many else [folder / "0.png", "-o", tmp_path / "x.png"]
+    options = ["denoise", *target, "--atoms", "400", "--threads", "1"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with (
+        log.open("w") as written,
+        child(program, *options, env=environment, stdout=written, stderr=written) as process,
+    ):
+        while "noise: standard deviation" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.wait()
+    text = log.read_text()
+    assert process.returncode == INTERRUPTED, text
+    assert "smalto: stopped" in text
+    assert "Traceback" not in text
+    assert not (tmp_path / "x.png").exists()
+    assert not out.exists() or not list(out.iterdir())
