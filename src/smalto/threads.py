@@ -101,6 +101,8 @@ def single_threaded_blas() -> Iterator[None]:
     with _blas_lock:
         if _inside == 0:
             if _blas is None:
+                import scipy.linalg  # noqa: F401  it has a BLAS of its own, loaded when it is first used
+
                 _blas = ThreadpoolController()
             _limit = _blas.limit(limits=1, user_api="blas")
         _inside += 1

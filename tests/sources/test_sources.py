@@ -111,6 +111,8 @@ def test_blas_gets_its_threads_back_when_calls_overlap():
             if pool["user_api"] == "blas"
         ]
 
+    with single_threaded_blas():  # loads what it limits
+        pass
     before = threads()
     inside = threading.Barrier(3, timeout=600)
 
@@ -137,6 +139,24 @@ def test_number_of_threads():
             resolve_threads(wrong)
     with pytest.raises(TypeError, match=r"n_threads must be an integer, got 1.5"):
         resolve_threads(1.5)
+
+
+LATE = """
+import threadpoolctl
+from smalto import threads
+
+with threads.single_threaded_blas():
+    import scipy.linalg
+    pools = [p for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"]
+    print(len(pools), max(pool["num_threads"] for pool in pools))
+"""
+
+
+def test_the_blas_of_scipy_is_limited_before_it_is_used():
+    with child(LATE, seconds=120, stdout=subprocess.PIPE, text=True) as process:
+        pools, most = map(int, process.communicate()[0].split())
+    assert pools >= 1
+    assert most == 1
 
 
 FORKS = """

@@ -35,6 +35,7 @@ from smalto.warn import warn
 # Rows coded as one task. Depends on the number of rows, never on the number of threads.
 CHUNK = 128
 LARGEST_CHUNK = 1024
+FEW = 64  # rows
 ROWS_AT_ONCE = 8192  # rows whose codes are in memory at a time if only their cost is needed
 
 
@@ -293,7 +294,10 @@ def _cuts(n: int, groups: Array | None) -> list[int]:
 def _fit_directly(part: Signals, rows: Array, codes: Codes, atoms: Array, fit: Array) -> None:
     """Set ``fit`` of some rows to ``½‖x − αD‖²`` over the known entries, without the Gram matrix."""
     x = part.X[rows].toarray() if scipy.sparse.issparse(part.X) else part.X[rows]
-    left = x - codes.take(rows).as_csr(len(atoms)) @ atoms
+    some = codes.take(rows)
+    # Of few rows, the product with a dense matrix is there before a sparse one is made.
+    alpha = some.as_dense(len(atoms)) if len(rows) <= FEW else some.as_csr(len(atoms))
+    left = x - alpha @ atoms
     if part.missing is not None:
         left[part.missing[rows]] = 0.0
     fit[rows] = 0.5 * np.einsum("ij,ij->i", left, left)

@@ -13,7 +13,7 @@ from smalto.coders.certain_pursuit import Pursuit
 from smalto.coders.chunks import Chunk, Problem, all_if_none, check_squares
 from smalto.coders.codes import Codes
 from smalto.coders.groups_with_holes import coded_groups
-from smalto.coders.kernel_output import GrowingCodes
+from smalto.coders.kernel_output import GrowingCodes, of_thread
 from smalto.coders.parameters import limit_nonzeros, scaled_number
 from smalto.coders.pursuit_with_holes import pursue_with_holes
 from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
@@ -24,6 +24,8 @@ from smalto.kernels.coding.joint_omp import (
     make_joint_pursuit,
 )
 from smalto.kernels.coding.joint_tables import SignalGroups
+
+_MOST_KEPT = 1 << 20  # correlations of a group for which a thread keeps memory
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,10 @@ def _solve_groups(dictionary: Dictionary, targets: Targets, chunk: Chunk) -> Cod
     out = GrowingCodes(n, dtype, room, width, room)
 
     def run(group: int, room: int) -> int:
-        pursuit = make_joint_pursuit(width, largest, room, dtype)
+        sizes = width, room, largest, dtype
+        kept = largest * width <= _MOST_KEPT
+        pursuit = of_thread(make_joint_pursuit, *sizes) if kept else make_joint_pursuit(*sizes)
+        pursuit.active.work.fill(0.0)
         rounds = chunk.rounds
         return int(joint_omp_groups(dictionary, signals, group, targets, pursuit, out.rows, rounds))
 

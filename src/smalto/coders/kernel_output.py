@@ -17,14 +17,20 @@ _MOST_KEPT = 128  # active atoms
 _kept = threading.local()
 
 
-def search_of_thread(width: int, room: int, dtype: np.dtype[Any]) -> Search:
-    """Return `make_search`, made once by each thread as long as the sizes stay the same."""
-    sizes = width, room, dtype
+def of_thread(make: Callable[..., Any], width: int, room: int, *sizes: Any) -> Any:
+    """Return ``make(width, room, *sizes)``, made once by each thread as long as the sizes stay."""
     if room > _MOST_KEPT:
-        return make_search(*sizes)
-    if getattr(_kept, "sizes", None) != sizes:
-        _kept.search, _kept.sizes = make_search(*sizes), sizes
-    search: Search = _kept.search
+        return make(width, room, *sizes)
+    made: dict[Any, Any] = vars(_kept)
+    key = make.__name__
+    if key not in made or made[key][0] != (width, room, *sizes):
+        made[key] = (width, room, *sizes), make(width, room, *sizes)
+    return made[key][1]
+
+
+def search_of_thread(width: int, room: int, dtype: np.dtype[Any]) -> Search:
+    """Return `make_search` as this thread keeps it."""
+    search: Search = of_thread(make_search, width, room, dtype)
     search.active.work.fill(0.0)
     search.used.fill(False)
     return search

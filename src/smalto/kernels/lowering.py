@@ -1,14 +1,17 @@
 """Kernels as LLVM code, without what counts of references and debuggers would need.
 
 Numba notes where each variable ends, stores zeros there, looks at old values before new ones are
-stored, and asks LLVM for the size of every variable. Kernels have nothing to be freed.
+stored, and asks LLVM for the size of every variable. Kernels have nothing to be freed. Nor do they
+count from the end of an array, for which Numba compares every index with zero.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
-from numba.core import cgutils, ir
+from numba.core import cgutils, ir, types
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
@@ -31,6 +34,22 @@ class _PlainLower(Lower):  # type: ignore[misc]
             self.builder.store(value, self.getvar(name))
 
 
+def _index(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
+    return context.cast(builder, index, kind, types.intp)
+
+
+@contextlib.contextmanager
+def _indices_as_they_are() -> Iterator[None]:
+    """Have Numba use indices as they are; it compiles one function at a time."""
+    from numba.np import arrayobj  # slow to import, rarely needed
+
+    before, arrayobj.fix_integer_index = arrayobj.fix_integer_index, _index
+    try:
+        yield
+    finally:
+        arrayobj.fix_integer_index = before
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class PlainLowering(NativeLowering):  # type: ignore[misc]
     """Numba's pass, for kernels."""
@@ -41,3 +60,8 @@ class PlainLowering(NativeLowering):  # type: ignore[misc]
     def lowering_class(self) -> type[Lower]:
         """What the pass is done with."""
         return _PlainLower
+
+    def run_pass(self, state: Any) -> bool:
+        """Write the code."""
+        with _indices_as_they_are():
+            return bool(super().run_pass(state))

@@ -88,7 +88,7 @@ class JointPursuit(NamedTuple):
     order: Any  # int64 (room,)
 
 
-def make_joint_pursuit(width: int, largest_group: int, room: int, dtype: Any) -> JointPursuit:
+def make_joint_pursuit(width: int, room: int, largest_group: int, dtype: Any) -> JointPursuit:
     """Room for ``room`` active atoms out of ``width``: one per thread, reused for every group."""
     outside, score = np.empty((2, width), dtype)
     return JointPursuit(
@@ -115,16 +115,15 @@ def _first_above(scores, width, threshold):
 
 @kernel
 def _start(group, norms, pursuit):
-    """Write c, what is outside and all scores for no active atoms; returns the largest score."""
-    c, outside, score = pursuit.c, pursuit.outside, pursuit.score
+    """Write what is outside and all scores for no active atoms; returns the largest score."""
+    outside, score = pursuit.outside, pursuit.score
     q, row, n, width = group.q, group.row, group.n, score.size
-    none = zero(c)
+    none = zero(score)
     top = none
-    for j in range(0, width, lanes(c)):
+    for j in range(0, width, lanes(score)):
         total = none
         for i in range(n):
             v = load(q, (row + i) * width + j)
-            store(c, i * width + j, v)
             total = fma(v, v, total)
         norm = load(norms, j)
         store(outside, j, norm)
@@ -147,10 +146,10 @@ def _score(h, total, j, look_ahead, least, outside, score):
 
 
 @kernel
-def _advance(dictionary, n, look_ahead, pursuit, i):
+def _advance(dictionary, old, start, n, look_ahead, pursuit, i):
     """Bring c, what is outside and scores up to date with the i-th active atom; the largest score.
 
-    Four vectors of atoms at a time, so that h never leaves the registers.
+    What c was is read from ``old[start:]``, at first the correlations of the signals. Four vectors of atoms at a time, so that h never leaves the registers.
     """
     active, c, outside, score, _, by, _ = pursuit
     atoms, work = active
@@ -173,10 +172,11 @@ def _advance(dictionary, n, look_ahead, pursuit, i):
         t0, t1, t2, t3 = none, none, none, none
         for signal in range(n):
             weight, p = splat(by[signal]), signal * width + j
-            v0 = fma(weight, h0, load(c, p))
-            v1 = fma(weight, h1, load(c, p + step))
-            v2 = fma(weight, h2, load(c, p + 2 * step))
-            v3 = fma(weight, h3, load(c, p + 3 * step))
+            o = start + p
+            v0 = fma(weight, h0, load(old, o))
+            v1 = fma(weight, h1, load(old, o + step))
+            v2 = fma(weight, h2, load(old, o + 2 * step))
+            v3 = fma(weight, h3, load(old, o + 3 * step))
             store(c, p, v0)
             store(c, p + step, v1)
             store(c, p + 2 * step, v2)
@@ -195,7 +195,7 @@ def _advance(dictionary, n, look_ahead, pursuit, i):
             h0 = fma(splat(by[n + r]), load(G, atoms[r] * width + j), h0)
         for signal in range(n):
             p = signal * width + j
-            v0 = fma(splat(by[signal]), h0, load(c, p))
+            v0 = fma(splat(by[signal]), h0, load(old, start + p))
             store(c, p, v0)
             t0 = fma(v0, v0, t0)
         top = vmax(top, _score(h0, t0, j, look_ahead, least, outside, score))
@@ -259,7 +259,10 @@ def _pursue(dictionary, group, targets, pursuit):
         error -= _fit(group, j, pursuit, s)
         s += 1
         if s < most and error > eps:
-            top = np.float64(_advance(dictionary, group.n, targets.look_ahead, pursuit, s - 1))
+            old, start = (group.q, group.row * width) if s == 1 else (c, np.int64(0))
+            top = np.float64(
+                _advance(dictionary, old, start, group.n, targets.look_ahead, pursuit, s - 1)
+            )
     return s
 
 
