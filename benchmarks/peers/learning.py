@@ -2,8 +2,8 @@
 
 Every method gets the same patches, first dictionary, penalty and dtype, and one thread. Its
 dictionaries are evaluated on held-out patches with its clock stopped. The targets are the held-out
-costs of SPAMS's ``trainDL`` after some of its steps. Patches come from every second picture: the
-constants of smalto were chosen on the others.
+costs of SPAMS's ``trainDL`` after some of its steps. Patches come from every second picture: batch
+size, slack and forgetting of smalto were chosen on the others.
 
 Run it with ``python -m benchmarks.peers.learning``. Each setting and start is a part of its own,
 which is kept in the JSON file: a part that is there is not measured again (``--fresh`` does), and
@@ -278,8 +278,8 @@ def plot(runs: list[dict[str, Any]], out: Path) -> None:
         print(f"written: {path}")
 
 
-def _other_pictures(*, quick: bool) -> ImageSet:
-    """Return the pictures on which no constant was chosen."""
+def _pictures(*, quick: bool) -> ImageSet:
+    """Return every second picture; defaults were chosen on the others."""
     every = natural_images()
     if quick:
         return every
@@ -298,7 +298,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--repeats", type=int, help="of which the fastest counts; by default 5, 2, 1 for A, B, C")
     add("--fresh", action="store_true", help="measure parts again that are in the JSON file")
     add("--sklearn", nargs="*", choices="ABC", default=["A"], help="settings for scikit-learn")
-    add("--sklearn-seconds", type=float, default=30.0, help="stop scikit-learn after these")
+    add("--sklearn-seconds", type=float, default=20.0, help="stop scikit-learn after these")
     add_common(parser)
     options = parser.parse_args(arguments)
     if not importable("spams"):
@@ -312,7 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kept = {}
     if path.exists():
         kept = {(r["setting"], r["start"]): r for r in json.loads(path.read_text())["runs"]}
-    images = _other_pictures(quick=options.quick)
+    images = _pictures(quick=options.quick)
     for name in options.settings:
         for start in options.starts:
             if (name, start) in kept and not options.fresh:
