@@ -1,21 +1,24 @@
 """Time that each library takes to learn a dictionary of a given quality.
 
-Every method gets the same patches, initial dictionary, penalty, dtype and number of threads. Its
-dictionaries are evaluated on held-out patches with its clock stopped. The target is the test cost
-of SPAMS's ``trainDL`` after one pass over the patches.
+Every method gets the same patches, first dictionary, penalty and dtype, and one thread. Its
+dictionaries are evaluated on held-out patches with its clock stopped. The targets are the held-out
+costs of SPAMS's ``trainDL`` after some of its steps. Patches come from every second picture: batch
+size, slack and forgetting of smalto were chosen on the others.
 
-Run it with ``python -m benchmarks.peers.learning``.
+Run it with ``python -m benchmarks.peers.learning``. Each setting and start is a part of its own,
+which is kept in the JSON file: a part that is there is not measured again (``--fresh`` does), and
+``--settings B --starts 1`` measures one part only. The table and the figure show all parts.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import math
+import json
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,27 +28,31 @@ from benchmarks.peers.common import (
     Array,
     Problem,
     Yardstick,
+    add_common,
     announce,
     blas_threads,
     importable,
     load,
     machine,
-    parser,
     save,
     spaced,
     table,
 )
 from smalto import learn
 from smalto.coders import Lasso
+from smalto.datasets import ImageSet, natural_images
 
 BATCH = 512  # of SPAMS: the paper's
+STEPS = (5, 10, 30, 60)  # of SPAMS, whose costs are targets, as is that after one pass
+SIZES = {"A": (100_000, 5_000), "B": (100_000, 3_000), "C": (60_000, 2_000)}  # patches, held out
+REPEATS = {"A": 5, "B": 2, "C": 1}
 SMALTO, SPAMS = "smalto", "SPAMS trainDL"
 COLORS = {SMALTO: "C0", SPAMS: "C1", "scikit-learn cd": "C2", "scikit-learn lars": "C3"}
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Test cost against training time, with one entry per evaluated dictionary."""
+    """Held-out cost against training time, with one entry per evaluated dictionary."""
 
     method: str
     samples: list[int]
@@ -86,7 +93,7 @@ def smalto_run(problem: Problem, threads: int) -> tuple[list[int], list[float], 
     return samples, seconds, dictionaries
 
 
-def spams_run(X: Array, D0: Array, lam: float, steps: int, threads: int) -> tuple[float, Array]:
+def spams_run(X: Array, D0: Array, lam: float, steps: int) -> tuple[float, Array]:
     """Return the seconds of ``trainDL`` for a number of mini-batches, and its dictionary (k, m).
 
     X and D0 are as SPAMS requires: one signal per column, in Fortran order.
@@ -94,64 +101,43 @@ def spams_run(X: Array, D0: Array, lam: float, steps: int, threads: int) -> tupl
     import spams
 
     first = D0.copy(order="F")
-    with blas_threads(threads):
+    with blas_threads(1):
         begin = time.perf_counter()
         D = spams.trainDL(
-            X, D=first, lambda1=lam, iter=steps, batchsize=BATCH, numThreads=threads,
-            verbose=False,
-        )  # fmt: skip
+            X, D=first, lambda1=lam, iter=steps, batchsize=BATCH, numThreads=1, verbose=False
+        )
         seconds = time.perf_counter() - begin
     return seconds, np.ascontiguousarray(D.T)
 
 
 def compare(
-    problem: Problem, threads: Sequence[int], repeats: int, measure: Yardstick
-) -> dict[int, list[Curve]]:
-    """Run smalto and SPAMS with each number of threads, alternating between them."""
-    steps = max(1, len(problem.train) // BATCH)
-    has_spams = importable("spams")
+    problem: Problem, repeats: int, measure: Yardstick
+) -> tuple[list[Curve], dict[str, float]]:
+    """Run smalto and SPAMS, alternating between them; return their curves, and smalto's threads."""
     X, D0 = np.asfortranarray(problem.train.T), np.asfortranarray(problem.D0.T)
-    ours: dict[int, list[Any]] = {count: [] for count in threads}
-    theirs: dict[int, list[Any]] = {count: [] for count in threads}
-    for _ in range(repeats):
-        for count in threads:
-            ours[count].append(smalto_run(problem, count))
-            if has_spams and not _is_starved(theirs, count):
-                theirs[count].append(spams_run(X, D0, problem.lam, steps, count))
+    last = max(1, len(problem.train) // BATCH)
     # SPAMS has no callback, and a run continued from its model starts again with the first
     # patches. But it is deterministic: a shorter run is the beginning of a longer one.
-    shorter = [2**i for i in range(math.ceil(math.log2(steps)))] if has_spams else []
-    curves: dict[int, list[Curve]] = {}
-    for count in threads:
-        samples, _, dictionaries = ours[count][0]
-        for other in (run for runs in ours.values() for run in runs):
-            assert np.array_equal(other[2][-1], dictionaries[-1]), "all runs must be identical"
-        # All runs give the same dictionaries: each gets the shortest time of any run.
-        seconds = np.min([run[1] for run in ours[count]], axis=0).tolist()
-        curves[count] = [Curve(SMALTO, samples, seconds, [measure(D) for D in dictionaries])]
-        if has_spams:
-            numbers = [] if _is_starved(theirs, count) else shorter
-            points = [spams_run(X, D0, problem.lam, number, count) for number in numbers]
-            points.append(min(theirs[count], key=lambda run: run[0]))
-            curves[count].append(
-                Curve(
-                    SPAMS,
-                    [BATCH * number for number in [*numbers, steps]],
-                    [min(point[0] for point in points[i:]) for i in range(len(points))],
-                    [measure(point[1]) for point in points],
-                )
-            )
-    return curves
-
-
-def _is_starved(runs: dict[int, list[Any]], count: int) -> bool:
-    """Return whether more threads only make it slower, so that one run is enough.
-
-    SPAMS's threads wait for each other in a busy loop. On a busy machine it can take twenty times
-    as long with two threads as with one.
-    """
-    best = [min(run[0] for run in kept) for kept in runs.values() if kept]
-    return bool(runs[count]) and min(run[0] for run in runs[count]) > 1.5 * min(best)
+    numbers = [step for step in STEPS if step < last] + [last]
+    ours, on_two = [], []
+    theirs: list[tuple[int, float, Array]] = []
+    for _ in range(repeats):
+        theirs += [(number, *spams_run(X, D0, problem.lam, number)) for number in numbers]
+        ours.append(smalto_run(problem, 1))
+        on_two.append(smalto_run(problem, 2))
+    samples, _, dictionaries = ours[0]
+    for other in [*ours, *on_two]:
+        assert np.array_equal(other[2][-1], dictionaries[-1]), "all runs must be identical"
+    # All runs give the same dictionaries: each gets the shortest time of any run.
+    fastest = np.min([run[1] for run in ours], axis=0).tolist()
+    seconds = [min(s for n, s, _ in theirs if n == number) for number in numbers]
+    final = {number: D for number, _, D in theirs}
+    curves = [
+        Curve(SMALTO, samples, fastest, [measure(D) for D in dictionaries]),
+        Curve(SPAMS, [BATCH * n for n in numbers], seconds, [measure(final[n]) for n in numbers]),
+    ]
+    two = min(run[1][-1] for run in on_two)
+    return curves, {"one": fastest[-1], "two": two, "speed_up": fastest[-1] / two}
 
 
 class _Enough(Exception):
@@ -159,13 +145,12 @@ class _Enough(Exception):
 
 
 def sklearn_run(
-    problem: Problem, algorithm: str, threads: int, target: float, limit: float, measure: Yardstick
+    problem: Problem, algorithm: str, target: float, limit: float, measure: Yardstick
 ) -> Curve:
     """Run scikit-learn until it reaches the target or has trained for ``limit`` seconds."""
     from sklearn.decomposition import MiniBatchDictionaryLearning
 
-    method = f"scikit-learn {algorithm}"
-    curve = Curve(method, [], [], [])
+    curve = Curve(f"scikit-learn {algorithm}", [], [], [])
     model: Any = None
     due = set(spaced(len(problem.train), 1.1))
     stopped = 0.0
@@ -187,7 +172,7 @@ def sklearn_run(
         len(problem.D0), alpha=problem.lam, fit_algorithm=algorithm, dict_init=problem.D0.copy(),
         max_iter=1000, tol=0.0, max_no_improvement=None, random_state=0, callback=watch,
     )  # fmt: skip
-    with blas_threads(threads), warnings.catch_warnings():
+    with blas_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         begin = time.perf_counter()
         with contextlib.suppress(_Enough):
@@ -195,198 +180,152 @@ def sklearn_run(
     return curve
 
 
-def warm_up(problem: Problem, threads: int, measure: Yardstick) -> None:
+def warm_up(problem: Problem, measure: Yardstick) -> None:
     """Compile the kernels, load the libraries, start the threads."""
     few = min(len(problem.train), 16 * len(problem.D0))
     small = replace(problem, train=problem.train[:few])
-    smalto_run(small, threads)
+    for threads in (1, 2):
+        smalto_run(small, threads)
     measure(problem.D0)
-    if importable("spams"):
-        X, D0 = np.asfortranarray(small.train.T), np.asfortranarray(problem.D0.T)
-        spams_run(X, D0, problem.lam, 1, threads)
+    spams_run(np.asfortranarray(small.train.T), np.asfortranarray(problem.D0.T), problem.lam, 1)
 
 
-def run(problem: Problem, options: argparse.Namespace, measure: Yardstick) -> list[dict[str, Any]]:
-    """Run all methods on one problem, with each number of threads."""
-    for threads in options.threads:
-        warm_up(problem, threads, measure)
-    found = []
-    for threads, curves in compare(problem, options.threads, options.repeats, measure).items():
-        target = curves[-1].cost[-1]
-        if problem.name in options.sklearn:
-            curves += [
-                sklearn_run(problem, algorithm, threads, target, options.sklearn_seconds, measure)
-                for algorithm in ("cd", "lars")
-            ]
-        found.append({
-            "setting": problem.name,
-            "threads": threads,
-            "dtype": problem.dtype,
-            "target": target,
-            "first_cost": measure(problem.D0),
-            "methods": [
-                {**vars(curve), "to_target": curve.seconds_to(target), "last": curve.seconds[-1]}
-                for curve in curves
-            ],
+def run(problem: Problem, start: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Run all methods on one problem."""
+    measure = Yardstick(problem)
+    warm_up(problem, measure)
+    repeats = REPEATS[problem.name] if options.repeats is None else options.repeats
+    curves, threads = compare(problem, repeats, measure)
+    ours, theirs = curves[:2]
+    if problem.name in options.sklearn and start == 0:
+        goal, limit = theirs.cost[-1], options.sklearn_seconds
+        curves += [sklearn_run(problem, kind, goal, limit, measure) for kind in ("cd", "lars")]
+    targets = []
+    points = zip(theirs.samples, theirs.seconds, theirs.cost, strict=True)
+    for samples, seconds, cost in points:
+        needed = ours.seconds_to(cost)
+        ratio = None if needed is None else seconds / needed
+        targets.append({
+            "steps": samples // BATCH, "cost": cost, "spams": seconds, "smalto": needed,
+            "ratio": ratio,
         })  # fmt: skip
-    return found
+    return {
+        "setting": problem.name, "start": start, "dtype": problem.dtype,
+        "first_cost": measure(problem.D0), "title": problem.title(), "targets": targets,
+        "threads": threads, "methods": [asdict(curve) for curve in curves],
+    }  # fmt: skip
 
 
-def compare_fewer_threads(runs: list[dict[str, Any]]) -> None:
-    """Return ratios to smalto's time, each method with its best number of threads up to this one.
-
-    Methods that are slower with two threads than with one are compared with one.
-    """
-    for this in runs:
-        same = [
-            other
-            for other in runs
-            if (other["setting"], other["dtype"]) == (this["setting"], this["dtype"])
-            and other["threads"] <= this["threads"]
-        ]
-        ours = this["methods"][0]["to_target"]
-        for number, entry in enumerate(this["methods"]):
-            entries = [other["methods"][number] for other in same] if number else [entry]
-            reached = [e["to_target"] for e in entries if e["to_target"] is not None]
-            entry["at_least"] = not reached
-            best = min(reached) if reached else max(e["last"] for e in entries)
-            entry["with_fewer"] = bool(reached) and best != entry["to_target"]
-            entry["ratio"] = None if ours is None else best / ours
-
-
-def show(problem: Problem, runs: list[dict[str, Any]]) -> None:
-    """Print the table of one setting."""
-    print(problem.title())
-    print(
-        f"{len(problem.train):,} patches to learn from, {len(problem.test):,} to test on; target: "
-        "the test cost of SPAMS after one pass"
-    )
+def show(runs: list[dict[str, Any]]) -> None:
+    """Print how many times sooner smalto reaches each target: the worst, median and best start."""
     rows = []
-    for this in runs:
-        label = [str(this["threads"]), this["dtype"], f"{this['target']:.5f}"]
-        for entry in this["methods"]:
-            missed = entry["to_target"] is None
-            ratio = entry["ratio"]
+    for name in dict.fromkeys(run["setting"] for run in runs):
+        same = [run for run in runs if run["setting"] == name]
+        for number, first in enumerate(same[0]["targets"]):
+            these = [run["targets"][number] for run in same]
+            reached = [target["ratio"] for target in these if target["ratio"] is not None]
+            times = [target["smalto"] for target in these if target["smalto"] is not None]
             rows.append([
-                *label,
-                entry["method"],
-                f"> {entry['last']:.3g}" if missed else f"{entry['to_target']:.3g}",
-                "" if ratio is None else f"{'> ' if entry['at_least'] else ''}{ratio:.3g}",
-                f"{entry['samples'][-1]:,}",
-                f"{entry['last']:.3g}",
-                f"{entry['cost'][-1]:.5f}",
+                name, first["steps"], len(these),
+                f"{np.median([target['spams'] for target in these]):.3g}",
+                f"{np.median(times):.3g}" if times else "not reached",
+                *(f"{f(reached):.1f}" if reached else "" for f in (np.min, np.median, np.max)),
             ])  # fmt: skip
-            label = ["", "", ""]
     table(
-        [
-            "threads", "dtype", "target", "method", "s to target", "x smalto", "samples",
-            "s in all", "last cost",
-        ],
+        ["setting", "steps", "starts", "s of SPAMS", "s of smalto", "x least", "median", "most"],
         rows,
-    )  # fmt: skip
-    if any(entry["with_fewer"] for this in runs for entry in this["methods"]):
-        print(
-            "Where a peer was slower with more threads, as beside other work, its time with fewer "
-            "is what\nsmalto is compared with.\n"
-        )
+    )
+    pairs = [(run["setting"], run["start"], run["threads"]) for run in runs]
+    table(
+        ["setting", "start", "s on one thread", "s on two", "speed-up"],
+        [[a, b, f"{c['one']:.3g}", f"{c['two']:.3g}", f"{c['speed_up']:.2f}"] for a, b, c in pairs],
+    )
+    for run in runs:
+        for entry in run["methods"][2:]:
+            curve = Curve(**entry)
+            took = curve.seconds_to(run["targets"][-1]["cost"])
+            ours = run["targets"][-1]["smalto"] or float("nan")
+            sign, seconds = ("> ", curve.seconds[-1]) if took is None else ("", took)
+            print(
+                f"{run['setting']}: {curve.method} needs {sign}{seconds:.3g} s, "
+                f"{sign}{seconds / ours:.3g} x smalto, to SPAMS's cost after one pass"
+            )
 
 
-def show_speed_up(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Print how much faster smalto is with more threads, for the whole pass."""
-    found = []
-    for this in runs:
-        for other in runs:
-            if (
-                (this["setting"], this["dtype"]) == (other["setting"], other["dtype"])
-                and this["threads"] == 1
-                and other["threads"] > 1
-            ):
-                one, more = (r["methods"][0]["last"] for r in (this, other))
-                found.append({
-                    "setting": this["setting"], "dtype": this["dtype"],
-                    "threads": other["threads"], "seconds_one": one, "seconds": more,
-                    "speed_up": one / more,
-                })  # fmt: skip
-    if found:
-        print("smalto's pass with more threads")
-        table(
-            ["setting", "dtype", "threads", "s with 1", "s", "speed-up"],
-            [
-                [f["setting"], f["dtype"], f["threads"], f"{f['seconds_one']:.3g}",
-                 f"{f['seconds']:.3g}", f"{f['speed_up']:.2f}"]
-                for f in found
-            ],
-        )  # fmt: skip
-    return found
-
-
-def plot(problem: Problem, runs: list[dict[str, Any]], out: Path) -> None:
-    """Draw test cost against time, one panel for each dtype and number of threads."""
+def plot(runs: list[dict[str, Any]], out: Path) -> None:
+    """Draw held-out cost against time, one panel for each setting, one line for each start."""
     from matplotlib.figure import Figure
 
-    dtypes = list(dict.fromkeys(r["dtype"] for r in runs))
-    threads = list(dict.fromkeys(r["threads"] for r in runs))
-    figure = Figure(figsize=(5 * len(threads), 3.6 * len(dtypes)), layout="constrained")
-    axes = figure.subplots(len(dtypes), len(threads), squeeze=False, sharex=True, sharey=True)
+    names = list(dict.fromkeys(run["setting"] for run in runs))
+    figure = Figure(figsize=(4.2 * len(names), 3.6), layout="constrained")
+    axes = figure.subplots(1, len(names), squeeze=False)[0]
     for this in runs:
-        ax = axes[dtypes.index(this["dtype"])][threads.index(this["threads"])]
+        ax = axes[names.index(this["setting"])]
         for entry in this["methods"]:
+            label = entry["method"] if this["start"] == 0 else None
+            style = ".-" if entry["method"] == SPAMS else "-"
             ax.plot(
-                entry["seconds"], entry["cost"], ".-", label=entry["method"],
-                color=COLORS[entry["method"]],
+                entry["seconds"], entry["cost"], style, label=label,
+                color=COLORS[entry["method"]], lw=1.2,
             )  # fmt: skip
-        ax.axhline(this["target"], color="0.7", lw=1, zorder=0)
-        ax.set(xscale="log", title=f"{this['dtype']}, threads: {this['threads']}")
+        ax.set(xscale="log", title=f"Setting {this['setting']}", xlabel="seconds of learning")
         ax.grid(alpha=0.2)
-    for ax in axes[-1]:
-        ax.set_xlabel("seconds of training")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("cost on held-out patches")
-    axes[0][0].legend()
-    shape = "x".join(map(str, problem.patch_shape))
-    figure.suptitle(f"Setting {problem.name}: {shape} patches, {len(problem.D0)} atoms")
+    axes[0].set_ylabel("cost on held-out patches")
+    axes[0].legend(frameon=False)
     for ending in ("png", "svg"):
-        path = out / f"learning-{problem.name}.{ending}"
+        path = out / f"learning.{ending}"
         figure.savefig(path, dpi=120)
         print(f"written: {path}")
 
 
+def _pictures(*, quick: bool) -> ImageSet:
+    """Return every second picture; defaults were chosen on the others."""
+    every = natural_images()
+    if quick:
+        return every
+    return ImageSet(every.images[1::2], every.names[1::2], every.source)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the comparison."""
-    arguments_of = parser(
-        "Test cost against training time: smalto, SPAMS, scikit-learn.", n=100_000
+    parser = argparse.ArgumentParser(
+        description="Held-out cost against training time: smalto, SPAMS, scikit-learn.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    add = arguments_of.add_argument
-    add("--test", type=int, default=5_000, help="number of test patches")
-    add(
-        "--sklearn", nargs="*", choices="ABC", default=["A"],
-        help="settings on which scikit-learn also runs (it is slow)",
-    )  # fmt: skip
-    add("--sklearn-seconds", type=float, default=60.0, help="stop scikit-learn after these")
-    options = arguments_of.parse_args(arguments)
-    if options.quick:
-        options.settings, options.threads, options.dtypes = ["A"], [1, 2], ["float32"]
-        options.n, options.test, options.repeats, options.sklearn_seconds = 2_048, 200, 1, 0.5
+    add = parser.add_argument
+    add("--settings", nargs="*", choices="ABC", default=list("ABC"), help="settings of the paper")
+    add("--starts", nargs="+", type=int, default=[0, 1, 2], help="seeds of patches and first atoms")
+    add("--repeats", type=int, help="of which the fastest counts; by default 5, 2, 1 for A, B, C")
+    add("--fresh", action="store_true", help="measure parts again that are in the JSON file")
+    add("--sklearn", nargs="*", choices="ABC", default=["A"], help="settings for scikit-learn")
+    add("--sklearn-seconds", type=float, default=20.0, help="stop scikit-learn after these")
+    add_common(parser)
+    options = parser.parse_args(arguments)
     if not importable("spams"):
-        print('SPAMS is not installed (pip install "smalto[bench]"): the target is smalto\'s own')
-    about = machine()
+        parser.error('SPAMS is not installed: pip install "smalto[bench]"')
+    sizes = SIZES
+    if options.quick:
+        options.settings, options.starts, options.repeats = ["A"], [0], 1
+        options.sklearn_seconds, sizes = 0.5, {"A": (4_096, 200)}
+    about, path = machine(), options.out / "learning.json"
     announce(about)
-    options.out.mkdir(parents=True, exist_ok=True)
-    all_runs: list[dict[str, Any]] = []
+    kept = {}
+    if path.exists():
+        kept = {(r["setting"], r["start"]): r for r in json.loads(path.read_text())["runs"]}
+    images = _pictures(quick=options.quick)
     for name in options.settings:
-        base = load(name, options.n, options.test, quick=options.quick)
-        runs = []
-        for dtype in options.dtypes:
-            problem = base.as_dtype(dtype)
-            measure = Yardstick(problem)
-            runs += run(problem, options, measure)
-        compare_fewer_threads(runs)
-        show(base, runs)
-        all_runs += runs
-        if importable("matplotlib"):
-            plot(base, runs, options.out)
-    speed_up = show_speed_up(all_runs)
-    save(options.out, "learning", about, options, runs=all_runs, speed_up=speed_up)
+        for start in options.starts:
+            if (name, start) in kept and not options.fresh:
+                continue
+            problem = load(name, *sizes[name], quick=options.quick, seed=start, images=images)
+            print(f"start {start}, {len(problem.train):,} patches. {problem.title()}", flush=True)
+            kept[name, start] = run(problem, start, options)
+            runs = [kept[key] for key in sorted(kept)]
+            save(options.out, "learning", about, options, runs=runs)
+    runs = [kept[key] for key in sorted(kept)]
+    show(runs)
+    if importable("matplotlib"):
+        plot(runs, options.out)
 
 
 if __name__ == "__main__":

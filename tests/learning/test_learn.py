@@ -225,8 +225,8 @@ def test_inputs_are_left_alone():
 
 
 def test_defaults_depend_on_the_size_of_the_problem():
-    assert Online().resolve(100, None).batch_size == 512
-    assert Online().resolve(100, 2_097_152).batch_size == 1024
+    assert Online().resolve(100, None).batch_size == 1024
+    assert Online().resolve(100, 4_194_304).batch_size == 2048
     assert Online().resolve(1000, None).batch_size == 2000
     assert Online().resolve(100, 1000).batch_size == 100
     assert Online(77).resolve(100, 10).batch_size == 77
@@ -240,7 +240,7 @@ def test_the_first_batch_size_follows_the_number_of_atoms():
     assert Online().resolve(100, 1000).first_batch_size == 100
     assert Online(77).resolve(100, None).first_batch_size == 77
     assert Online(first_batch_size=30).resolve(100, None).first_batch_size == 30
-    assert Online(first_batch_size=900).resolve(100, None).first_batch_size == 512
+    assert Online(first_batch_size=1500).resolve(100, None).first_batch_size == 1024
 
 
 def test_batches_grow_to_a_quarter_of_what_was_seen():

@@ -32,24 +32,31 @@ def run(name, out):
 
 def test_learning(tmp_path):
     printed, content = run("learning", tmp_path)
-    assert "x smalto" in printed
-    assert [r["threads"] for r in content["runs"]] == [1, 2]
-    for each in content["runs"]:
-        names = [entry["method"] for entry in each["methods"]]
-        assert names == ["smalto", "SPAMS trainDL", "scikit-learn cd", "scikit-learn lars"]
-        smalto, spams = each["methods"][:2]
-        assert smalto["ratio"] == 1.0
-        assert each["target"] == spams["cost"][-1] < each["first_cost"]
-        assert spams["samples"][-1] == smalto["samples"][-1] == 2048
-        for entry in each["methods"]:
-            lengths = {len(entry[key]) for key in ("samples", "seconds", "cost")}
-            assert len(lengths) == 1
-            assert entry["seconds"] == sorted(entry["seconds"])
-            assert entry["last"] > 0
-    one, two = content["runs"]
-    assert one["methods"][0]["cost"] == two["methods"][0]["cost"]
-    assert content["speed_up"][0]["speed_up"] > 0
-    assert {path.name for path in tmp_path.iterdir()} >= {"learning-A.png", "learning-A.svg"}
+    assert "median" in printed
+    assert "speed-up" in printed
+    (part,) = content["runs"]
+    names = [entry["method"] for entry in part["methods"]]
+    assert names == ["smalto", "SPAMS trainDL", "scikit-learn cd", "scikit-learn lars"]
+    smalto, spams = part["methods"][:2]
+    assert [target["steps"] for target in part["targets"]] == [5, 8]
+    assert [target["cost"] for target in part["targets"]] == spams["cost"]
+    assert spams["cost"][-1] < part["first_cost"]
+    for target in part["targets"]:
+        enough = [cost <= target["cost"] for cost in smalto["cost"]]
+        reached = smalto["seconds"][enough.index(True)] if any(enough) else None
+        assert target["smalto"] == reached
+        assert reached is None or target["ratio"] == target["spams"] / reached
+    assert spams["samples"][-1] == smalto["samples"][-1] == 4096
+    for entry in part["methods"]:
+        lengths = {len(entry[key]) for key in ("samples", "seconds", "cost")}
+        assert len(lengths) == 1
+        assert entry["seconds"] == sorted(entry["seconds"])
+    assert part["threads"]["speed_up"] == part["threads"]["one"] / part["threads"]["two"]
+    assert {path.name for path in tmp_path.iterdir()} >= {"learning.png", "learning.svg"}
+
+    again, kept = run("learning", tmp_path)  # a part that is there is not measured again
+    assert kept["runs"] == content["runs"]
+    assert again.count("start 0") == 0
 
 
 def test_watching(tmp_path):

@@ -32,8 +32,11 @@ from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
 from smalto.warn import warn
 
-# Rows coded as one task. Depends on the number of rows, never on the number of threads.
+# Rows coded as one task, of many atoms and of few. Depends on the number of rows and of atoms, never
+# on the number of threads.
 CHUNK = 128
+LIGHT_CHUNK = 256
+LIGHT = 256  # atoms, up to which a row is coded in a few microseconds
 LARGEST_CHUNK = 1024
 FEW = 64  # rows
 ROWS_AT_ONCE = 8192  # rows whose codes are in memory at a time if only their cost is needed
@@ -67,7 +70,7 @@ def code_rows(
         Compute ``fit``, which is otherwise undefined.
     """
     n = len(signals)
-    cuts = _cuts(n, signals.groups)
+    cuts = _cuts(n, signals.groups, prepared.n_atoms)
     W = prepared.linear if prepared.exponents is None else None
     if W is not None:
         linear = code_linearly(signals, W, prepared, cuts, n_threads, measured)
@@ -282,9 +285,9 @@ def _mended(
     return codes.put(rows, new), whole
 
 
-def _cuts(n: int, groups: Array | None) -> list[int]:
+def _cuts(n: int, groups: Array | None, n_atoms: int) -> list[int]:
     """Return the boundaries between the rows of successive tasks; groups are not split."""
-    chunk = min(max(CHUNK, n // 16), LARGEST_CHUNK)
+    chunk = min(max(LIGHT_CHUNK if n_atoms <= LIGHT else CHUNK, n // 16), LARGEST_CHUNK)
     if groups is None:
         return [*range(0, n, chunk), n] if n else [0, 0]
     ends = groups[np.searchsorted(groups, np.arange(chunk, n + chunk, chunk))[:-1]]

@@ -243,7 +243,7 @@ def learn(
 
 def _most_nonzeros(record: Record) -> float:
     """Return how many nonzeros exact codes may have had: rough ones can do with some less."""
-    return record.mean_nonzeros / max(1.0 - 4.0 * record.slack, 0.25)
+    return record.mean_nonzeros * (1.0 + 6.0 * record.slack)
 
 
 @functools.cache

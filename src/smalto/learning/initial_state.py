@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, Rows, as_dictionary, check_scale
-from smalto.constraints.base import Constraint, project_checked
+from smalto.constraints.base import Constraint
 from smalto.learning.batches.base import Batches
 from smalto.learning.dictionary.new_atoms import RESERVOIR, as_atom, directions
+from smalto.learning.dictionary.sweep import project_atoms
 from smalto.learning.learners.base import check_suits
 from smalto.learning.memory.state import State
 from smalto.learning.run_settings import RunSettings
@@ -77,8 +78,7 @@ def _first_dictionary(
             message = f"init has {len(D)} atoms, expected {n_atoms}"
             raise ValueError(message)
         constraint = constraint.begun(D)
-        for j, atom in enumerate(D):
-            project_checked(constraint, atom, j)
+        project_atoms(D, constraint)
         return D, constraint
     rng = np.random.default_rng(seed)
     D = directions(sample, rng.permutation(sample.shape[0]), n_atoms, rng)

@@ -43,7 +43,10 @@ class ArraySource(Source):
 
     def rows(self, numbers: Array) -> Rows:
         """Return the rows with these numbers, which `of` has checked."""
-        return as_floats(self.X[numbers], self.dtype)
+        X = self.X
+        # `take` is three times as fast, but would first copy all of an array in another layout.
+        whole = isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned
+        return as_floats(X.take(numbers, 0) if whole else X[numbers], self.dtype)
 
 
 def check_not_empty(shape: tuple[int, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -53,11 +54,17 @@ class Order:
     def take(self, epoch: int, begin: int, end: int) -> Array:
         """Return the numbers at places ``begin`` to ``end`` of this epoch's order."""
         bits = max(self.n - 1, 1).bit_length()
-        keys = np.random.SeedSequence([self.seed, epoch]).generate_state(4, np.uint64)
         out = np.empty(max(min(end, self.n) - begin, 0), np.int64)
         with np.errstate(over="ignore"):  # intended; NumPy warns only if kernels are not compiled
-            permute(begin, self.n, -(-bits // 2), keys, out)
+            permute(begin, self.n, -(-bits // 2), _keys(self.seed, epoch), out)
         return out
+
+
+@lru_cache(maxsize=16)
+def _keys(seed: int, epoch: int) -> Array:
+    """Return the keys of an epoch's permutation, which every batch of the epoch uses."""
+    keys: Array = np.random.SeedSequence([seed, epoch]).generate_state(4, np.uint64)
+    return keys
 
 
 class ChunkOrder:

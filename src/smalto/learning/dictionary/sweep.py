@@ -67,10 +67,7 @@ def unknown_below(diagonal: Array) -> float:
 def gradient_step(
     D: Array, stats: Stats, rate: float, constraint: Constraint, n_threads: int
 ) -> None:
-    """Make one projected gradient step ``D ← Π(D − rate (A D − B))``, in place.
-
-    With R = −rate (A D − B) and the identity in place of A, a sweep is just that.
-    """
+    """Make one projected gradient step ``D ← Π(D − rate (A D − B))``, in place."""
     k, m = D.shape
     R = np.zeros((k, m), D.dtype)
 
@@ -82,10 +79,20 @@ def gradient_step(
         R[block] -= A @ D
         R[block] *= D.dtype.type(rate)
 
+    run_tasks(descend, -(-k // BLOCK), n_threads)
+    project_atoms(D, constraint, R, n_threads)
+
+
+def project_atoms(
+    D: Array, constraint: Constraint, R: Array | None = None, n_threads: int = 1
+) -> None:
+    """Replace ``D`` by ``Π(D + R)``, in place: a sweep with the identity in place of A."""
+    k = len(D)
+    R = np.zeros_like(D) if R is None else R
+
     def project(number: int) -> None:
         first, last = number * BLOCK, min((number + 1) * BLOCK, k)
         identity = np.eye(last - first, k, first, D.dtype)
         constraint.sweep_block(D, R[first:last], identity, first, 0.0)
 
-    run_tasks(descend, -(-k // BLOCK), n_threads)
     run_tasks(project, -(-k // BLOCK), n_threads)
