@@ -72,7 +72,7 @@ def signal_exponents(x: Rows, norms: Array, groups: Array | None = None) -> Arra
         most = norms.max() if single else norms.sum()
         if _are_ordinary(norms.min()) and _are_ordinary(most):
             return None
-    if single:
+    if groups is None or single:
         return _of_unusual(x, norms)
     starts = groups[:-1][np.diff(groups) > 0]
     sizes = np.diff(np.append(starts, len(norms)))
