@@ -11,7 +11,7 @@ from smalto.checks import Array
 
 SMALLEST_SCALE = 1e-12
 _MANY_ATOMS = 8192  # from which on A is as precise as the dictionary: most of the memory is A
-_ATOMS = 256  # rows of A in the precision of the dictionary at a time
+_ATOMS = 256  # rows of A at a time
 
 
 @dataclass
@@ -105,11 +105,11 @@ class Stats:
 
     def surrogate_sum(self, D: Array) -> float:
         """Return ``½ Σ A∘DDᵀ − Σ B∘D + constant``, the weighted sum of costs with the old codes."""
-        total = 0.0
+        total, D = 0.0, D.astype(self.A.dtype, copy=False)
         if self.A.diagonal().any():
             for first in range(0, len(D), _ATOMS):
                 block = slice(first, first + _ATOMS)
-                slope = 0.5 * (self.A[block].astype(D.dtype, copy=False) @ D) - self.B[block]
+                slope = 0.5 * (self.A[block] @ D) - self.B[block]
                 total += float(np.vdot(slope, D[block].astype(np.float64, copy=False)))
         return float(self.scale * (total + self.constant))
 
