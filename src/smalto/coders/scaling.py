@@ -67,12 +67,13 @@ def signal_exponents(x: Rows, norms: Array, groups: Array | None = None) -> Arra
 
     Ordinary signals have exponent 0, signals of a group have that of the largest.
     """
-    single = groups is None or len(groups) < 2
+    if groups is not None and len(groups) < 2:
+        groups = None
     if len(norms):  # all of them together are the most that a group can have
-        most = norms.max() if single else norms.sum()
+        most = norms.max() if groups is None else norms.sum()
         if _are_ordinary(norms.min()) and _are_ordinary(most):
             return None
-    if groups is None or single:
+    if groups is None:
         return _of_unusual(x, norms)
     starts = groups[:-1][np.diff(groups) > 0]
     sizes = np.diff(np.append(starts, len(norms)))
