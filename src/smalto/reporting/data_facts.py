@@ -42,7 +42,7 @@ class Coded(NamedTuple):
     r2: float
     nonzeros: Array
     errors: Array
-    gaps: Array | None  # as shares of the costs; None without certificates
+    gaps: Array | None  # as shares of ½‖x‖²; None without certificates
     uses: Array  # share of the samples that use each atom
     best: list[tuple[int, float, Array, Array]]  # number, error, before, after
     worst: list[tuple[int, float, Array, Array]]
@@ -110,18 +110,18 @@ def code_samples(
         r2=1.0 - float(lost.sum()) / total if total > 0 else float("nan"),
         nonzeros=np.asarray(info.nonzeros),
         errors=shares,
-        gaps=_relative(info.gap, costs),
+        gaps=_relative(info.gap, 0.5 * squares),
         uses=np.bincount(codes.indices[codes.data != 0], minlength=len(D)) / len(dense),
         best=shown(order[:n_shown]),
         worst=shown(order[::-1][:n_shown]),
     )
 
 
-def _relative(gaps: Array, costs: Array) -> Array | None:
-    """Return the gaps as shares of the costs; None if there are no certificates."""
+def _relative(gaps: Array, units: Array) -> Array | None:
+    """Return the gaps as shares of the costs of zero codes; None if there are no certificates."""
     gaps = np.asarray(gaps, np.float64)
-    good = np.isfinite(gaps) & (costs > 0)
-    return np.maximum(gaps[good], 0.0) / costs[good] if good.any() else None
+    good = np.isfinite(gaps) & (units > 0)
+    return np.maximum(gaps[good], 0.0) / units[good] if good.any() else None
 
 
 def _hash(X: Any, rows: Rows, source: Source) -> dict[str, str]:

@@ -214,11 +214,9 @@ def _samples_section(page: Page, view: AtomView, coded: Coded | None) -> Html | 
         histogram("Error", 100 * coded.errors, "squared error, % of the squared norm", low=0.0),
     ]
     if coded.gaps is not None:
-        charts.append(
-            histogram("Duality gaps", coded.gaps, "gap as a share of the cost", log_x=True)
-        )
+        charts.append(histogram("Duality gaps", coded.gaps, "gap as a share of ½‖x‖²", log_x=True))
     worst_gap = None if coded.gaps is None else float(coded.gaps.max(initial=0.0))
-    certificate = "" if worst_gap is None else f", largest gap {worst_gap:.1e} of the cost"
+    certificate = "" if worst_gap is None else f", largest gap {worst_gap:.1e} of ½‖x‖²"
     about = f"{coded.n:,} of {page.samples.n_rows:,}, mean cost {brief(coded.cost)}{certificate}"
     wide = "samples" if page.look.kind == "pictures" else "samples wide"
     groups = []
