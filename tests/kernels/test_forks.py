@@ -1,4 +1,4 @@
-"""That a process can fork while another thread compiles, or has the list of what to compile."""
+"""That a process can fork while other threads compile or compute something."""
 
 import os
 import signal
@@ -9,6 +9,7 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 from smalto import threads
+from smalto.cached import cached_property
 from smalto.kernels import ahead, compiling
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -57,3 +58,33 @@ def test_a_lock_of_another_thread_is_free_in_the_child(name):
     for each in LOCKS.values():  # and free here
         each.acquire()
         each.release()
+
+
+class Slow:
+    began, goes_on = threading.Event(), threading.Event()
+
+    def __init__(self, waits):
+        self.waits, self.computed = waits, 0
+
+    @cached_property
+    def value(self):
+        self.computed += 1
+        if self.waits:
+            self.began.set()
+            self.goes_on.wait()
+        return 7
+
+
+def test_a_property_that_another_thread_computes_is_free_in_the_child():
+    slow, quick = Slow(True), Slow(False)
+    other = threading.Thread(target=lambda: slow.value)
+    other.start()
+    Slow.began.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(quick.value)
+    assert exit_code_of(child, 20) == 7
+    Slow.goes_on.set()
+    other.join()
+    assert slow.value == slow.value == 7
+    assert slow.computed == 1

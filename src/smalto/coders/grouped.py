@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
+from smalto.cached import cached_property
 from smalto.checks import Array, Rows, check_finite_number
 from smalto.coders.base import Coder, Sizes, Solver, too_small
 from smalto.coders.certain_lasso import (

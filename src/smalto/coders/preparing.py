@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy
 
+from smalto.cached import cached_property
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Sizes, Solver
 from smalto.coders.checked_coder import solver_of

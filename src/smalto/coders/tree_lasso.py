@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from smalto.cached import cached_property
 from smalto.coders.grouped import (
     GroupedCoder,
     Groups,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
+from smalto.cached import cached_property
 from smalto.checks import Array, check_finite
 from smalto.kernels.projecting import fused_lasso_ball
 from smalto.kernels.projecting import fused_lasso_path as paths
