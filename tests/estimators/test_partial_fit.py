@@ -108,7 +108,7 @@ def test_partial_fit_goes_on_after_fit():
     assert fitted.n_iter_ == steps + 1
     assert fitted.state_.samples == 2 * len(X) + 60
     assert fitted.history_[:-1] == history
-    rho = np.log2(len(X) / len(D))
+    rho = np.log2(2 * len(X) / len(D))
     beta = (2 * len(X) / (2 * len(X) + 60)) ** rho
     now = sum(part.total_weight() for part in fitted.state_.stats)
     assert now == pytest.approx(beta * past + 60 / 50, rel=1e-9)

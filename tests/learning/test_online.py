@@ -24,7 +24,7 @@ def replay(X, D0, lam, eta, rho, t0, steps, seed, keep=0.0, kappa1=0.0):
     for t in range(1, steps + 1):
         batch = X[order[(t - 1) * eta : t * eta]]
         codes = naive.lasso(batch, D, lam)
-        power = np.log2(max((t - 1) * eta / (2 * len(D0)), 1.0)) if rho is None else rho
+        power = np.log2(max((t - 1) * eta / len(D0), 1.0)) if rho is None else rho
         beta = max(keep, (1 - 1 / t) ** power) if t > 1 else 1.0
         weight = beta * weight + 1.0
         new = naive.statistics(codes, batch, 1 / eta)

@@ -36,7 +36,7 @@ class Online(Learner):
         n/10 (or 64, if that is more).
     rho : float, optional
         How fast the past is forgotten: a sample seen at step i has the weight (i/t)^rho at step t
-        (Section 3.4.2). By default it grows: after n samples it is log₂(n/2k) for k atoms. With
+        (Section 3.4.2). By default it grows: after n samples it is log₂(n/k) for k atoms. With
         ``memory="replace"``, which forgets nothing, it is 0.
     t0 : float, default 0
         Weight of the initial dictionary D₀, in batches: the statistics start as A = t0 I and
@@ -57,7 +57,7 @@ class Online(Learner):
         Number of samples drawn at the first step. Batches then grow to a quarter of the samples
         seen, up to ``batch_size``: early in a run, many small steps learn faster. The default is
         k, but at least 512, or ``batch_size`` if that is given.
-    slack : float, default 0.3
+    slack : float, default 0.1
         How exact the codes of a step are: coding stops when no atom violates optimality by more than
         this share of λ. After n samples, with k atoms, the share is ``slack √(10 k/n)`` if that is
         less, so that codes become exact as the dictionary does. It saves time with `Lasso`; other
@@ -86,7 +86,7 @@ class Online(Learner):
     sweeps: int = 1
     features: float | None = None
     first_batch_size: int | None = None
-    slack: float = 0.3
+    slack: float = 0.1
     keep: float = 0.0
     kappa1: float = 0.0
 
@@ -185,7 +185,7 @@ class Online(Learner):
         rho = self.rho
         if rho is None:
             # At first all samples are needed; later on, many were coded over worse dictionaries.
-            rho = max(0.0, math.log2(state.samples / (2 * len(state.D))))
+            rho = max(0.0, math.log2(state.samples / len(state.D)))
         beta = max(self.keep, (state.samples / (state.samples + n_new)) ** rho)
         for part in state.stats:
             part.decay(beta)
