@@ -2,8 +2,8 @@
 
 Every method gets the same patches, first dictionary, penalty and dtype, and one thread. Its
 dictionaries are evaluated on held-out patches with its clock stopped. The targets are the held-out
-costs of SPAMS's ``trainDL`` after some of its steps. Patches come from every second picture: batch
-size, slack and forgetting of smalto were chosen on the others.
+costs of SPAMS's ``trainDL`` after some of its steps. Patches come from every second picture: what was
+changed last in smalto's defaults was chosen on the others.
 
 Run it with ``python -m benchmarks.peers.learning``. Each setting and start is a part of its own,
 which is kept in the JSON file: a part that is there is not measured again (``--fresh`` does), and
