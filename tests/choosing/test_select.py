@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import scipy
 
-from smalto import NMF, DictionaryLearning, SparsePCA, encode, select
+from smalto import NMF, DictionaryLearning, SparsePCA, consensus, encode, select
 from smalto.choosing import Blocks, Entries
 from smalto.choosing.grid import Grid, Point
 from smalto.choosing.merging import merged
 from smalto.choosing.one_standard_error import choose
 from smalto.choosing.path import Job, Problem
 from smalto.choosing.prediction import predict_held_out, steady_coder, total_squares
+from smalto.choosing.selection import Selection
 from smalto.coders import OMP, JointLasso, Lasso
 
 
@@ -461,3 +462,29 @@ def test_jobs_of_a_path_start_differently():
             X, Job(0, start), 1, {}, lambda p, fit, s=start: found.update({s: fit}), lambda: False
         )
     assert not np.array_equal(found[0].D, found[1].D)
+
+
+def test_a_data_frame_keeps_its_names():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    table = rng.gamma(0.5, size=(60, 3)) @ rng.gamma(0.5, size=(3, 20))
+    frame = pd.DataFrame(table, columns=[f"g{i}" for i in range(20)])
+    chosen = select(frame, [2, 3], estimator=NMF, random_state=0)
+    assert list(chosen.best_model.feature_names_in_) == list(frame.columns)
+    same = select(table, [2, 3], estimator=NMF, random_state=0)
+    np.testing.assert_array_equal(chosen.best_model.components_, same.best_model.components_)
+    stable = consensus(frame, 3, n_starts=3, random_state=0)
+    assert list(stable.best_model.feature_names_in_) == list(frame.columns)
+
+
+@pytest.mark.parametrize(
+    ("lowest", "advice"), [(0, "fewer atoms"), (1, None), (2, "more atoms")], ids=str
+)
+def test_a_lowest_error_at_the_end_of_the_grid_is_said(lowest, advice):
+    rows = [
+        {"n_atoms": k, "error": 1.0, "standard_error": 0.1, "r2": 0.0, "mean_nonzeros": 1.0}
+        for k in (4, 6, 8)
+    ]
+    text = repr(Selection(rows, lowest, lowest, {}, "done"))
+    assert ("the end of the grid" in text) == (advice is not None)
+    assert advice is None or f"try {advice} too" in text

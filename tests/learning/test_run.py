@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from watching import Watch
 
-from smalto import NMF, DictionaryLearning, State, learn
+from smalto import NMF, DictionaryLearning, State, learn, quality
 from smalto.coders import Lasso
 from smalto.constraints import Constraint
 from smalto.kernels import compiling
@@ -275,7 +275,19 @@ def test_early_stopping_ends_a_run_that_gains_nothing(learner, validation):
     settings = {"validation": validation, "callbacks": [stop], "random_state": 0}
     result = learn(X, 8, Lasso(0.3), learner=learner, max_epochs=50, **settings)
     assert result.stopped == "callback"
-    assert result.state.step < 20
+    assert result.state.step <= 24
+
+
+def test_early_stopping_without_held_out_samples_waits_for_the_cost():
+    rng = np.random.default_rng(0)
+    Y = rng.gamma(0.5, size=(300, 6)) @ rng.gamma(0.3, size=(6, 60)) + 0.1 * rng.random((300, 60))
+    settings = {"learner": Online(50), "max_epochs": 100, "random_state": 0}
+    costs = []
+    for callbacks in ([], [EarlyStopping(tol=0.02)]):
+        result = learn(Y, 64, Lasso(0.1), callbacks=callbacks, **settings)
+        costs.append(quality(result, Y).cost)
+    assert result.stopped == "callback"
+    assert costs[1] < 1.1 * costs[0]
 
 
 def test_early_stopping_does_not_compare_costs_of_parts_of_the_data():
@@ -293,7 +305,7 @@ def test_early_stopping_lets_a_run_go_on_that_still_gains():
     def fall(state, record):
         # As if each step halved the cost.
         state.history[-1] = Record(
-            **{**vars(record), "surrogate": 0.5**record.step, "test_cost": None}
+            **{**vars(record), "batch_cost": 0.5**record.step, "test_cost": None}
         )
 
     callbacks = [fall, EarlyStopping(patience=1, tol=0.1)]

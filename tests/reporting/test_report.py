@@ -440,3 +440,9 @@ def test_results_made_by_hand_and_loaded_states(result, tmp_path):
     state = State.load(tmp_path / "s.safetensors")
     again = Result(state.D, state.coder, state, "interrupt")
     assert "interrupted" in again.report(tmp_path / "a.html").read_text()
+
+
+def test_a_name_cannot_turn_the_numbers_beside_it():
+    shown = element("td", "\u202egen\u2066e")
+    assert shown == "<td>\ufffdgen\ufffde</td>"
+    assert element("td", "é‖x‖") == "<td>é‖x‖</td>"

@@ -16,6 +16,7 @@ from smalto.choosing.matching import cluster, stability
 from smalto.choosing.path import Shortened, final_cost
 from smalto.choosing.prediction import as_table, in_single
 from smalto.choosing.progress import FitProgress
+from smalto.data_frames import is_frame
 from smalto.estimators.base import Factorization
 from smalto.estimators.nmf import NMF
 from smalto.learning.initial_state import as_seed
@@ -118,7 +119,7 @@ def consensus(
     similarity = check_number("min_similarity", min_similarity, low=0, high=1)
     check_kind("refit", refit, bool | np.bool_, "True or False")
     threads, seed = resolve_threads(n_threads), as_seed(random_state)
-    X = as_table(X)
+    given, X = X, as_table(X)
     jobs = [(k, s) for k in reversed(grid.n_atoms) for s in range(n_starts)]
     with deferred_interrupt() as interrupted:
         starts = _all_starts(
@@ -134,7 +135,8 @@ def consensus(
         best = _most_stable(agreements)
         model = None
         if refit and not interrupted():
-            model = _refitted(template, X, agreements[best], seed, threads, interrupted)
+            named = given if is_frame(given) else X
+            model = _refitted(template, named, agreements[best], seed, threads, interrupted)
         stopped = "interrupt" if interrupted() else "done"
     return Consensus(
         agreements, {"n_components": best}, stopped, None if stopped == "interrupt" else model
@@ -230,7 +232,7 @@ def _most_stable(agreements: dict[int, Agreement]) -> int:
 
 def _refitted(
     template: Factorization,
-    X: Rows,
+    X: Any,
     agreement: Agreement,
     seed: int,
     threads: int,

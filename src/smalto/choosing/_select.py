@@ -19,6 +19,7 @@ from smalto.choosing.prediction import as_table
 from smalto.choosing.progress import FitProgress
 from smalto.choosing.selection import Selection
 from smalto.choosing.store import Store, about
+from smalto.data_frames import is_frame
 from smalto.estimators.base import Factorization
 from smalto.estimators.dictionary_learning import DictionaryLearning
 from smalto.learning.initial_state import as_seed
@@ -133,7 +134,7 @@ def select(
     effort = check_number("warm_effort", warm_effort, low=0, high=1, strict=True)
     check_kind("refit", refit, bool | np.bool_, "True or False")
     threads = resolve_threads(n_threads)
-    X = _table(X, template, held_out)
+    given, X = X, _table(X, template, held_out)
     seed = None if random_state is None and store is not None else as_seed(random_state)
     problem = Problem(template, grid, held_out, effort, 0 if seed is None else seed)
     keeper = None
@@ -150,7 +151,8 @@ def select(
         selection, point = _judged(problem, jobs, fits, n_standard_errors)
         model = None
         if refit and not interrupted():
-            model = _refitted(problem, X, fits, point, threads, interrupted)
+            named = given if is_frame(given) else X
+            model = _refitted(problem, named, fits, point, threads, interrupted)
         if interrupted():
             return replace(selection, stopped="interrupt")
     return replace(selection, _model=model)
@@ -308,7 +310,7 @@ def _best_starts(point: Point, jobs: list[Job], fits: Fits) -> list[Fit]:
 
 def _refitted(
     problem: Problem,
-    X: Rows,
+    X: Any,
     fits: Fits,
     point: Point,
     threads: int,

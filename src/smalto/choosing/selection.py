@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -81,4 +82,15 @@ class Selection:
 
     def __repr__(self) -> str:
         lines = [f"Selection(stopped={self.stopped!r}, best_params={self.best_params!r})"]
-        return "\n".join([*lines, as_text(self.rows, self.chosen)])
+        return "\n".join([*lines, as_text(self.rows, self.chosen), *self._at_the_edge()])
+
+    def _at_the_edge(self) -> Iterator[str]:
+        """Yield what to try where the lowest error is at an end of what was tried."""
+        words = {"n_atoms": ("fewer atoms", "more atoms"), "lam": ("a smaller lam", "a larger lam")}
+        for name, advice in words.items():
+            values = [row[name] for row in self.rows if row.get(name) is not None]
+            if self.lowest is not None and len(set(values)) > 1:
+                best = self.rows[self.lowest][name]
+                for end, what in zip((min(values), max(values)), advice, strict=True):
+                    if best == end:
+                        yield f"The lowest error is at {name}={best:g}, the end of the grid: try {what} too"

@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 _EMPTY = {"br", "img", "input", "meta", "path", "line", "circle", "rect", "use"}
 _SPECIAL = re.compile("[&<>\"']")
+# Marks that turn the direction of what follows, also of numbers beside a name: shown as a sign.
+_TURNING = dict.fromkeys([0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd")
 LONGEST = 120  # characters of a text that others have chosen, such as a name
 
 
@@ -48,6 +50,8 @@ def _escaped(child: str | int) -> str:
     if isinstance(child, Html):
         return child
     text = str(child)
+    if not text.isascii():
+        text = text.translate(_TURNING)
     return html.escape(text, quote=True) if _SPECIAL.search(text) else text
 
 

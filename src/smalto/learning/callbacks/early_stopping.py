@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from smalto.checks import check_integer, check_number
 from smalto.learning.callbacks.base import Callback
+from smalto.learning.learners.batch import Batch
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 from smalto.learning.validation import schedule
@@ -17,8 +18,10 @@ class EarlyStopping(Callback):
     """A callback that stops the run when several evaluations of the cost bring no improvement.
 
     The cost is that of the validation set, each time `learn` evaluates it. Without a validation
-    set it is the surrogate at steps 1, 2, 3, 4, 6, 8, 12, ..., or the cost of the batch for learners
-    without a surrogate (`SGD`). The whole ``state.history`` counts, also after resuming.
+    set it is the mean cost of the batches up to step 8, from there to step 12, and so on to steps
+    16, 24, 32, 48, ...: more and more batches, since single ones vary. With `Batch`, whose batches
+    are all samples, it is that of each of these steps. The whole ``state.history`` counts, also
+    after resuming.
 
     Parameters
     ----------
@@ -53,15 +56,29 @@ class EarlyStopping(Callback):
         return waited >= self.patience
 
 
-_is_due = schedule(None)
+_FIRST = 8  # steps
+_in_schedule = schedule(None)
+
+
+def _is_due(step: int) -> bool:
+    """Return whether the batches are judged after this step."""
+    return step >= _FIRST and _in_schedule(step)
 
 
 def _costs(state: State) -> Iterator[tuple[int, float]]:
     """Yield each step at which the cost was evaluated, and the cost."""
-    validated = any(record.test_cost is not None for record in state.history)
+    if any(record.test_cost is not None for record in state.history):
+        for record in state.history:
+            if record.test_cost is not None:
+                yield record.step, record.test_cost
+        return
+    is_whole = isinstance(state.learner, Batch)
+    since: list[float] = []
     for record in state.history:
-        cost = record.test_cost
-        if not validated and _is_due(record.step):
-            cost = record.surrogate if state.learner.has_surrogate else record.batch_cost
-        if cost is not None:
-            yield record.step, cost
+        if is_whole and record.surrogate is not None:  # not of a part of the data
+            since = [record.surrogate]
+        elif not is_whole:
+            since.append(record.batch_cost)
+        if since and _is_due(record.step):
+            yield record.step, sum(since) / len(since)
+            since = []
