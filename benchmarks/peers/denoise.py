@@ -1,12 +1,14 @@
-"""Denoising of the twelve standard pictures, compared with scikit-image.
+"""Denoising of standard pictures, compared with scikit-image and BM3D.
 
 smalto's ``denoise``, with and without joint coding, against scikit-image's non-local means and
-wavelets (BayesShrink), on gray pictures with white Gaussian noise of standard deviation 15, 25 and
-50, which is given to all methods. The measure is the peak signal-to-noise ratio in decibels.
-Processor seconds are those of all threads, divided by their number.
+wavelets (BayesShrink) and, where the package ``bm3d`` is installed, BM3D, on pictures with white
+Gaussian noise of standard deviation 15, 25 and 50, which is given to all methods. The measure is
+the peak signal-to-noise ratio in decibels. Processor seconds are those of all threads, divided by
+their number.
 
-Run it with ``python -m benchmarks.peers.denoise``. It reads ``test_images/set12`` in the folder
-named by SMALTO_DATA; without it, it takes two packaged photographs.
+Run it with ``python -m benchmarks.peers.denoise``. It reads the twelve gray pictures of
+``test_images/set12`` in the folder named by SMALTO_DATA, with ``--color`` squares from the middle
+of those of ``test_images/kodak12``; without it, it takes two packaged photographs.
 """
 
 from __future__ import annotations
@@ -47,26 +49,44 @@ NAMES = dict(
 
 def methods(options: argparse.Namespace) -> dict[str, Callable[[Array, float], Array]]:
     """Whatever is installed."""
-    few: dict[str, Any] = {"random_state": 0}
+    axis = -1 if options.color else None
+    few: dict[str, Any] = {"random_state": 0, "channel_axis": axis}
     if options.quick:
         few |= {"max_steps": 20, "n_atoms": 64}
     found: dict[str, Callable[[Array, float], Array]] = {
         "smalto": lambda y, s: denoise(y, s, n_threads=options.threads, **few),
         "smalto joint": lambda y, s: denoise(y, s, joint=True, n_threads=options.threads, **few),
     }
-    if options.no_joint:
-        del found["smalto joint"]
     if importable("skimage"):
         from skimage.restoration import denoise_nl_means
 
         found["non-local means"] = lambda y, s: denoise_nl_means(
-            y, patch_size=7, patch_distance=10, h=0.6 * s, sigma=s, fast_mode=True
+            y,
+            patch_size=7,
+            patch_distance=10,
+            h=0.6 * s,
+            sigma=s,
+            fast_mode=True,
+            channel_axis=axis,
         )
         if importable("pywt"):
             from skimage.restoration import denoise_wavelet
 
-            found["wavelets"] = lambda y, s: denoise_wavelet(y, sigma=s, rescale_sigma=False)
-    return found
+            found["wavelets"] = lambda y, s: denoise_wavelet(
+                y, sigma=s, rescale_sigma=False, channel_axis=axis
+            )
+    if importable("bm3d"):
+        import bm3d
+
+        found["BM3D"] = bm3d.bm3d_rgb if options.color else bm3d.bm3d
+    wanted = options.methods or found
+    return {name: way for name, way in found.items() if name in wanted}
+
+
+def _middle(image: Array, side: int) -> Array:
+    """A square from the middle of a picture, as large as the picture allows."""
+    row, column = (max(length - side, 0) // 2 for length in image.shape[:2])
+    return image[row : row + side, column : column + side]
 
 
 def main() -> None:
@@ -78,14 +98,21 @@ def main() -> None:
     parser.add_argument("--sigmas", nargs="+", type=float, default=[15.0, 25.0, 50.0])
     parser.add_argument("--only", nargs="+", help="names of pictures", default=None)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--no-joint", action="store_true", help="skip joint coding")
+    parser.add_argument("--methods", nargs="+", help="names of methods", default=None)
+    parser.add_argument("--color", action="store_true", help="color pictures")
+    parser.add_argument("--side", type=int, default=256, help="of the squares of color pictures")
     add_common(parser)
     options = parser.parse_args()
     about = machine()
     announce(about)
-    images = pictures("set12", gray=True, quick=options.quick)
+    images = pictures(
+        "kodak12" if options.color else "set12", gray=not options.color, quick=options.quick
+    )
+    if options.color:
+        images = {name: _middle(image, options.side) for name, image in images.items()}
     if options.only:
         images = {name: image for name, image in images.items() if name in options.only}
+    titles = {} if options.color else NAMES
     ways = methods(options)
     entries = []
     for sigma in options.sigmas:
@@ -93,7 +120,7 @@ def main() -> None:
         for number, (name, clean) in enumerate(images.items()):
             noise = np.random.default_rng([number, int(10 * sigma)]).normal(0.0, sigma, clean.shape)
             noisy = (clean + noise).astype(np.float32)
-            row: list[Any] = [NAMES.get(name, name), psnr(clean, noisy)]
+            row: list[Any] = [titles.get(name, name), psnr(clean, noisy)]
             for method, way in ways.items():
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -104,7 +131,7 @@ def main() -> None:
                 entries.append(
                     {
                         "sigma": sigma,
-                        "picture": NAMES.get(name, name),
+                        "picture": titles.get(name, name),
                         "shape": clean.shape,
                         "method": method,
                         "psnr": row[-1],

@@ -85,6 +85,7 @@ def test_encode_writes_codes(model, table, tmp_path):
         done = run("encode", model, table, "-o", tmp_path / name)
         assert done.exit_code == 0, done.output
         assert str(tmp_path / name) in done.output
+        assert done.stderr == "coding: 100 %, 400 of 400 samples\n"  # no bar in a file
     expected = smalto.encode(X, learned.D, learned.coder).toarray()
     np.testing.assert_allclose(sparse.load_npz(tmp_path / "codes.npz").toarray(), expected)
     np.testing.assert_allclose(np.load(tmp_path / "codes.npy"), expected)
@@ -190,6 +191,13 @@ def test_reports_of_a_run_a_model_and_a_checkpoint(tmp_path):
                    smalto.Model.load(model).info["sha256"], "Online(batch_size="):  # fmt: skip
         assert wanted in text
     assert "<script>alert" not in text
+    for suffix in (".jsonl", ".csv"):
+        log = tmp_path / f"run{suffix}"
+        options = ("-o", tmp_path / "again.safetensors", "--force", "--log", log, "-q")
+        assert run("learn", data, "--atoms", 7, *options).exit_code == 0
+        done = run("report", log, "-o", out, "--force")
+        assert done.exit_code == 0, done.output
+        assert "Cost against time" in out.read_text()
     state = tmp_path / "run.safetensors"
     smalto.learn(rng.standard_normal((99, 6)), 5, max_steps=3, random_state=0).state.save(state)
     words = tmp_path / "words.txt"
@@ -216,6 +224,9 @@ def test_reports_of_a_run_a_model_and_a_checkpoint(tmp_path):
         (["report", "{model}", "-o", "{here}/a.html", "--patch", "9x9"], "has 81 values"),
         (["report", "{model}", "-o", "{here}/a.html", "--names", "{here}/no.txt"], "No such file"),
         (["report", "{model}", "-o", "-"], "a report is a file"),
+        (["report", "{here}/none.jsonl"], "there is no file"),
+        (["report", "{here}/run.jsonl", "{table}"], "is a log, without atoms to code"),
+        (["report", "{table}"], "smalto"),
         (
             ["learn", "{table}", "-o", "{here}/b.safetensors", "--report", "{here}/a.txt"],
             "must end in .html",

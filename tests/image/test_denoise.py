@@ -335,3 +335,14 @@ def test_a_sigma_in_other_units_is_doubted(gray):
     with pytest.warns(UserWarning, match=r"sigma=0.08 is far from the estimate, 2\d\.?\d*: it is"):
         denoise(noisy, 0.08, D=atoms, patch_size=4)
     denoise(noisy, 15.0, D=atoms, patch_size=4)  # silent
+
+
+def test_small_pictures_are_learned_from_a_bounded_number_of_times():
+    rng = np.random.default_rng(0)
+    noisy = 200.0 * (np.indices((24, 24)).sum(0) // 6 % 2) + rng.normal(0, 20, (24, 24))
+    seen = []
+    denoise(
+        noisy, 20.0, n_atoms=32, patch_size=8, random_state=0,
+        callbacks=[lambda state, record: seen.append(record.samples)],
+    )  # fmt: skip
+    assert seen[-1] == 16 * 17 * 17

@@ -194,3 +194,19 @@ def test_no_warning_of_a_penalty_that_nobody_has_set():
     picture = np.random.default_rng(0).random((40, 40)).cumsum(axis=0).cumsum(axis=1)
     mask = np.random.default_rng(1).random((40, 40)) < 0.99
     assert np.isfinite(inpaint(picture, mask, patch_size=6, random_state=0)).all()
+
+
+@pytest.mark.parametrize("undamaged", [True, False])
+def test_small_pictures_are_learned_from_a_bounded_number_of_times(undamaged):
+    clean = np.random.default_rng(0).standard_normal((24, 24))
+    mask = np.zeros(clean.shape, bool)
+    mask[:, 23] = undamaged
+    mask[::4, ::4] |= not undamaged
+    seen = []
+    inpaint(
+        clean, mask, n_atoms=8, patch_size=8, n_rounds=2, random_state=0,
+        callbacks=[lambda state, record: seen.append(record.samples)],
+    )  # fmt: skip
+    patches = 16 * 17 if undamaged else 17 * 17
+    assert max(seen) == 8 * patches
+    assert seen.count(8 * patches) == (1 if undamaged else 2)

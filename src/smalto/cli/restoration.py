@@ -216,11 +216,11 @@ def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
 
 
 def dictionary_settings(
-    model: Path | None, atoms: int | None, patch: int | None, pixels: Array
+    model: Path | None, atoms: int | None, patch: int | None, is_color: bool
 ) -> dict[str, Any]:
-    """Arguments for the dictionary; those not given on the command line are left out."""
+    """Arguments for a dictionary of color patches or gray ones; those not given are left out."""
     if model is not None:
-        return _settings_of_model(model, pixels)
+        return _settings_of_model(model, is_color)
     settings: dict[str, Any] = {}
     if atoms is not None:
         settings["n_atoms"] = atoms
@@ -229,18 +229,18 @@ def dictionary_settings(
     return settings
 
 
-def _settings_of_model(path: Path, pixels: Array) -> dict[str, Any]:
+def _settings_of_model(path: Path, is_color: bool) -> dict[str, Any]:
     from smalto import Model
 
     learned = Model.load(path)
     shape = learned.info.get("patch")
     if shape is None:
         fail(f"{path} was not learned from pictures")
-    if (len(shape) == 3) != (pixels.ndim == 3):
+    if (len(shape) == 3) != is_color:
         kinds = ("gray", "color")
         message = (
-            f"{path} was learned from {kinds[len(shape) == 3]} pictures, but this one is "
-            f"{kinds[pixels.ndim == 3]}"
+            f"{path} was learned from {kinds[len(shape) == 3]} patches, but {kinds[is_color]} ones "
+            "are needed here"
         )
         raise ValueError(message)
     return {"D": learned.D, "patch_size": (shape[0], shape[1])}

@@ -23,12 +23,13 @@ from smalto.learning.callbacks.base import CallbackLike
 from smalto.threads import resolve_threads
 
 _BATCH = 1024  # patches per learning step
-_EPOCHS = 8  # passes over the patches of a filled picture, at most: small ones have few
+_EPOCHS = 8  # passes over the patches, at most: small pictures have few
 _ENOUGH = 20  # undamaged patches per atom, to learn from these alone
 _LARGE = 1 << 17  # pixels above which the default stride is 2
 _ROUGH = 4  # stride, at least, of fillings that only serve to learn atoms
 _PENALTY = 0.16  # lam for details of standard deviation 1 if all of them are known
-_LEARNING_PENALTY = 4.0  # lam in learning, relative to that in filling
+_LEARNING_PENALTY = 4.0  # lam in learning, relative to that in filling ...
+_UNDAMAGED_PENALTY = 8.0  # ... and if undamaged patches are enough to learn from
 
 
 def inpaint(
@@ -77,8 +78,9 @@ def inpaint(
     n_atoms : int, default 256
         Number of atoms to learn.
     max_steps : int, default 300
-        Maximum number of learning steps, of 1024 patches each, in all rounds together. Small
-        pictures take fewer: a round learns from each patch at most 8 times.
+        Maximum number of learning steps, of 1024 patches each, in all rounds together; half as many
+        if undamaged patches are enough to learn from. Small pictures take fewer: a round learns
+        from each patch at most 8 times.
     n_rounds : int, default 4
         Number of rounds, if there are too few undamaged patches.
     lam : float, optional
@@ -143,14 +145,16 @@ def inpaint(
         return np.array(np.ma.getdata(image))
     picture, missing = picture.mirrored(size), mirror(missing, size)
 
-    smooth = smooth_part(picture.pixels, missing)
+    smooth = smooth_part(picture.pixels, missing, threads)
     details = np.where(missing[:, :, None], 0, picture.pixels - smooth).astype(smooth.dtype)
     smooth = smooth[missing]
     chosen = lam is not None
     lam = _default_lam(details, missing) if lam is None else lam
     damaged = DamagedPicture(details, missing, size, Lasso(lam), threads)
 
-    def learn_dictionary(source: PatchSource, first: Array | None, rounds: int) -> Array:
+    def learn_dictionary(
+        source: PatchSource, first: Array | None, shares: int, penalty: float = _LEARNING_PENALTY
+    ) -> Array:
         count = min(n_atoms, source.n_rows)
         with warnings.catch_warnings():
             if not chosen:  # the user has no lam to change
@@ -158,11 +162,11 @@ def inpaint(
             return learn(
                 source,
                 count,
-                Lasso(_LEARNING_PENALTY * lam),
+                Lasso(penalty * lam),
                 learner=Online(batch_size=_BATCH),
                 init=first if first is not None and len(first) == count else None,
-                max_steps=-(-max_steps // rounds),
-                max_epochs=_EPOCHS if rounds > 1 else None,
+                max_steps=-(-max_steps // shares),
+                max_epochs=_EPOCHS,
                 callbacks=callbacks,
                 n_threads=threads,
                 random_state=random_state,
@@ -171,7 +175,7 @@ def inpaint(
     with expecting("lasso", "L2Ball", dtype=picture.pixels.dtype):
         undamaged = damaged.undamaged_patches() if D is None else None
         if undamaged is not None and undamaged.n_rows >= _ENOUGH * n_atoms:
-            D = learn_dictionary(undamaged, None, 1)
+            D = learn_dictionary(undamaged, None, 2, _UNDAMAGED_PENALTY)
         if D is not None:
             filled = damaged.fill(D, stride)
         else:

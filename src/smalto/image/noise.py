@@ -117,6 +117,11 @@ def _variance(channel: Array, side: int, positions: Array) -> float:
     return float(np.mean(deviations**2))
 
 
+def rms_of_noise(m: int, slack: float) -> float:
+    """Root mean square, in units of σ, of noise ``slack`` standard deviations above its mean energy."""
+    return float(np.sqrt(1.0 + slack * np.sqrt(2.0 / m)))
+
+
 def warn_if_implausible(sigma: float, image: Any, channel_axis: int | None) -> None:
     """Warn if a given σ is far from the estimate, as in wrong units; not if there is none."""
     try:

@@ -1,4 +1,4 @@
-"""Joint coding of similar patches: over shared atoms, then over one another."""
+"""Groups of similar patches, and their codes: over shared atoms, and over one another."""
 
 from __future__ import annotations
 
@@ -41,6 +41,18 @@ def similar_groups(
 
     run_tasks(task, len(rows), n_threads)
     return found.reshape(-1, members)
+
+
+def mean_of_groups(grid: PatchGrid, groups: Array, n_threads: int) -> PatchAverage:
+    """Average of groups whose patches are all replaced by their mean."""
+    average = PatchAverage(grid.pixels.shape[1:], grid.size)
+    for begin in range(0, len(groups), _AT_ONCE):
+        members = groups[begin : begin + _AT_ONCE]
+        _, rows, columns = grid.corners(members.reshape(-1))
+        X = _cut_groups(grid, grid.offsets(0, rows, columns), members.shape[1], n_threads)
+        X[...] = X.mean(axis=1, keepdims=True)
+        average.add(X.reshape(members.size, -1), rows, columns)
+    return average
 
 
 def code_over_shared_atoms(

@@ -7,6 +7,7 @@ from scipy import ndimage, sparse
 from scipy.sparse.linalg import cg
 
 from smalto.checks import Array
+from smalto.threads import run_tasks, single_threaded_blas
 
 _WIDTH = 2.0  # standard deviation of the Gaussian window, in pixels
 _BAND = 256  # rows of a picture filled at a time
@@ -14,11 +15,11 @@ _OVERLAP = 16  # rows of the neighboring bands that are filled with them
 _MAX_ITER = 200  # of conjugate gradients
 
 
-def smooth_part(pixels: Array, mask: Array) -> Array:
+def smooth_part(pixels: Array, mask: Array, n_threads: int = 1) -> Array:
     """Local means of a picture (height, width, channels) after filling its missing pixels.
 
-    They are filled band by band to minimize, approximately, the curvature ``Σ (Δu)²``. At least
-    one pixel must be known.
+    They are filled band by band, on several threads, to minimize, approximately, the curvature
+    ``Σ (Δu)²``. At least one pixel must be known.
     """
     nearest = ndimage.distance_transform_edt(mask, return_distances=False, return_indices=True)
     filled = pixels.copy()
@@ -27,13 +28,18 @@ def smooth_part(pixels: Array, mask: Array) -> Array:
     origin = filled[0, 0].copy()  # a picture of a single color becomes exactly zero
     filled -= origin
     out = np.empty_like(pixels)
-    for top in range(0, len(pixels), _BAND):
+
+    def task(number: int) -> None:
+        top = number * _BAND
         first, bottom = max(top - _OVERLAP, 0), min(top + _BAND, len(pixels))
         some = slice(first, min(bottom + _OVERLAP, len(pixels)))
         band = fill_smoothly(filled[some], mask[some])
         for channel in range(pixels.shape[2]):
             means = ndimage.gaussian_filter(band[:, :, channel], _WIDTH)
             out[top:bottom, :, channel] = means[top - first : bottom - first]
+
+    with single_threaded_blas():
+        run_tasks(task, -(-len(pixels) // _BAND), n_threads)
     out += origin
     return out
 

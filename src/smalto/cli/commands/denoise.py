@@ -84,7 +84,7 @@ def denoise(
             callbacks=(settings.watch,),
             n_threads=settings.n_threads,
             random_state=seed,
-            **dictionary_settings(model, atoms, patch, picture.pixels),
+            **dictionary_settings(model, atoms, patch, picture.pixels.ndim == 3 and not joint),
         )
         return Restored(pixels, picture.alpha, f"noise {level:.3g}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,9 +52,8 @@ def encode(
 
       smalto encode model.safetensors - -o - < samples.npy > codes.npz
     """
-    from tqdm import tqdm
-
     from smalto import Model
+    from smalto.learning import Progress
 
     check_output(out, force, (".npz", ".npy"))
     with plain_errors():
@@ -66,11 +66,12 @@ def encode(
             )
         kind: dict[str, Any] = {"missing": "nan" if missing else None, "n_threads": threads}
         parts = []
-        with tqdm(total=source.n_rows, desc="coding", unit_scale=True) as bar:
+        with contextlib.closing(Progress(label="coding")) as progress:
             for first in range(0, source.n_rows, _ROWS):
                 rows = np.arange(first, min(first + _ROWS, source.n_rows))
                 parts.append(learned.encode(source.rows(rows), **kind))
-                bar.update(len(rows))
+                done = first + len(rows)
+                progress.show(done / source.n_rows, f"{done:,} of {source.n_rows:,} samples")
         codes = scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
         if out.suffix.lower() == ".npy":
             write_whole(out, lambda file: np.save(file, codes.toarray()))

@@ -109,7 +109,7 @@ def inpaint(
             callbacks=(settings.watch,),
             n_threads=settings.n_threads,
             random_state=seed,
-            **dictionary_settings(model, atoms, patch, picture.pixels),
+            **dictionary_settings(model, atoms, patch, picture.pixels.ndim == 3),
         )
         # What was missing by its transparency is opaque now.
         alpha = np.full_like(picture.alpha, picture.range[1]) if mask_alpha else picture.alpha

@@ -15,7 +15,13 @@ from smalto.cli.outputs import STREAM, check_output
 
 
 def report(
-    model: Annotated[Path, typer.Argument(help="A model, or the checkpoint of a run.")],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="A model, the checkpoint of a run, or its log (.jsonl or .csv).",
+            metavar="MODEL|RUN",
+        ),
+    ],
     data: Annotated[
         Path | None,
         typer.Argument(
@@ -62,22 +68,29 @@ def report(
       smalto report model.safetensors samples.npy -o report.html
 
       smalto report model.state.safetensors
+
+      smalto report run.jsonl -o run.html
     """
     check_output(out, force, (".html",))
     if out == STREAM:
         fail("a report is a file: give its name with --out")
     with plain_errors():
+        from smalto.learning.callbacks.log import LOG_SUFFIXES
         from smalto.reporting import write_report
 
-        learned, state = load_model(model)
-        samples = None if data is None else open_samples(data, True, learned)
-        write_report(
-            learned if state is None else state,
-            out,
-            samples,
-            title=model.name if title is None else title,
-            **_look(patch, channels, names, data, learned),
-        )
+        title = model.name if title is None else title
+        if model.suffix in LOG_SUFFIXES:
+            if data is not None:
+                fail(f"{model} is a log, without atoms to code {data} with: give the model")
+            if not model.exists():
+                fail(f"there is no file {model}")
+            write_report(model, out, title=title)
+        else:
+            learned, state = load_model(model)
+            samples = None if data is None else open_samples(data, True, learned)
+            look = _look(patch, channels, names, data, learned)
+            what = learned if state is None else state
+            write_report(what, out, samples, title=title, **look)
     typer.echo(f"wrote {out}")
 
 
