@@ -1,11 +1,14 @@
 """Where the curve of `select` has its lowest point on real tables.
 
     SMALTO_DATA=folder python -m benchmarks.choosing.real faces
+    SMALTO_DATA=folder python -m benchmarks.choosing.real bands
     SMALTO_DATA=folder python -m benchmarks.choosing.real genes
 
-It says whether that is inside the grid. Faces are those of CBCL (every fourth one) for `NMF`, with
-runs of neighboring pixels held out; genes those of Chin et al. 2006 (every twentieth one), one
-sample per gene, for `DictionaryLearning`. The folder is described in `benchmarks/paper/data.py`.
+It says whether that is inside the grid, which is the default one of `select`: 2, 4, 8 and so on, up
+to half the number of features. Faces are those of CBCL (every fourth one) for `NMF`, with random
+pixels held out, as by default, or bands of neighboring pixels; genes those of Chin et al. 2006
+(every twentieth one), one sample per gene, for `DictionaryLearning`, with its default λ times 4, 2,
+1, 1/2 and 1/4. The folder is described in `benchmarks/paper/data.py`.
 """
 
 from __future__ import annotations
@@ -16,40 +19,37 @@ from pathlib import Path
 
 import numpy as np
 
-from smalto import NMF, DictionaryLearning, select
+from smalto import NMF, select
 from smalto.choosing import Blocks
 
 
-def faces():
-    """Return the choice for pictures of faces."""
+def _faces():
     folder = Path(os.environ["SMALTO_DATA"])
-    X = np.load(folder / "cbcl_faces" / "cbcl_faces.npz")["train"][::4].reshape(-1, 361) / 255.0
-    return select(
-        X,
-        [5, 10, 20, 40, 60, 80],
-        estimator=NMF,
-        held_out=Blocks(contiguous=True),
-        refit=False,
-        random_state=0,
-    )
+    return np.load(folder / "cbcl_faces" / "cbcl_faces.npz")["train"][::4].reshape(-1, 361) / 255.0
+
+
+def faces():
+    """Return the choice for pictures of faces, with all defaults."""
+    return select(_faces(), estimator=NMF, refit=False, random_state=0)
+
+
+def bands():
+    """Return the choice for pictures of faces, with bands of neighboring pixels held out."""
+    held_out = Blocks(contiguous=True)
+    return select(_faces(), estimator=NMF, held_out=held_out, refit=False, random_state=0)
 
 
 def genes():
     """Return the choice for expression of genes."""
     folder = Path(os.environ["SMALTO_DATA"])
     X = np.load(folder / "breast_chin2006" / "breastdata.npz")["rna_std"][::20]
-    return select(
-        X,
-        [5, 10, 20, 40, 80],
-        lam=[1.0, 0.5, 0.25, 0.1],
-        estimator=DictionaryLearning,
-        refit=False,
-        random_state=0,
-    )
+    lam = 1.2 * float(np.sqrt(np.mean(X**2)))  # the default
+    lams = [round(lam * factor, 3) for factor in (4, 2, 1, 0.5, 0.25)]
+    return select(X, lam=lams, refit=False, random_state=0)
 
 
 if __name__ == "__main__":
-    choice = {"faces": faces, "genes": genes}[sys.argv[1]]()
+    choice = {"faces": faces, "bands": bands, "genes": genes}[sys.argv[1]]()
     print(choice)
     sizes = [row["n_atoms"] for row in choice.rows]
     lowest = choice.rows[choice.lowest]["n_atoms"]

@@ -5,7 +5,7 @@ import pytest
 import scipy
 from sklearn.metrics import r2_score
 
-from smalto import NMF, DictionaryLearning, Model, SparsePCA, encode, learn, quality
+from smalto import NMF, DictionaryLearning, Model, SparsePCA, encode, learn, quality, select
 from smalto.choosing import (
     coherence,
     dead_atoms,
@@ -17,6 +17,7 @@ from smalto.choosing import (
 from smalto.coders import OMP, Lasso
 
 X = np.random.default_rng(0).standard_normal((200, 12)) + 1.0
+MODEL = learn(X, 4, Lasso(0.5), max_steps=2, random_state=0)
 
 
 def test_all_measures_by_their_definitions():
@@ -83,6 +84,20 @@ def test_stability_from_other_starts():
         quality(learn(X, 4, random_state=0), X, n_starts=2)
 
 
+def test_exact_codes_of_plain_nmf_have_no_gap():
+    table = np.abs(X)
+    model = NMF(5, random_state=0).fit(table)
+    assert quality(model, table).relative_gap < 1e-10
+    assert quality(model, scipy.sparse.csr_array(table)).relative_gap < 1e-10
+
+
+def test_gaps_are_shares_of_the_cost_of_zero_codes():
+    result = learn(X, 8, Lasso(0.5), random_state=0)
+    _, info = encode(X, result.D, result.coder, return_info=True)
+    zero = 0.5 * (X**2).sum(axis=1).mean()
+    assert quality(result, X).relative_gap == pytest.approx(info.gap.mean() / zero)
+
+
 def test_a_coder_that_is_not_convex_has_no_certificate():
     assert quality(learn(X, 8, OMP(max_nonzeros=2), random_state=0), X).relative_gap is None
 
@@ -126,6 +141,18 @@ def test_tables():
     ("call", "error", "message"),
     [
         (lambda: quality(3, X), TypeError, "model must be a fitted"),
+        (lambda: quality(X, MODEL), TypeError, r"the model comes first, as in quality\(model, X\)"),
+        (lambda: quality(NMF, X), TypeError, "got smalto.NMF: create and fit it first"),
+        (lambda: quality("m.safetensors", X), TypeError, "load it first, with smalto.Model.load"),
+        (
+            lambda: quality(select(abs(X), 2, estimator=NMF, refit=False), X),
+            TypeError,
+            "give its best_model",
+        ),
+        (lambda: quality(MODEL, X[:, :5]), ValueError, "X has 5 features, but the atoms of the"),
+        (lambda: quality(MODEL, X, held_out=X.T), ValueError, "held_out has 200 features, but"),
+        (lambda: quality(MODEL, X, others=MODEL), TypeError, "others must be a list of models"),
+        (lambda: quality(NMF(2).fit(abs(X)), X), ValueError, "Negative values"),
         (lambda: r2(X, np.ones((3, 2)), np.ones((2, 12))), ValueError, "do not fit together"),
         (lambda: effective_rank(np.ones((3, 2)), np.eye(3)), ValueError, "do not fit together"),
         (lambda: matched_similarity(X, []), ValueError, "at least one dictionary"),

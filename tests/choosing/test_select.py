@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy
 
-from smalto import NMF, DictionaryLearning, SparsePCA, consensus, encode, select
+from smalto import NMF, DictionaryLearning, SparsePCA, consensus, encode, quality, select
 from smalto.choosing import Blocks, Entries
 from smalto.choosing.grid import Grid, Point
 from smalto.choosing.merging import merged
@@ -303,7 +303,6 @@ def test_a_store_remembers_its_seed(tmp_path):
     ("change", "message"),
     [
         ({"X": parts(seed=1)}, "its data was"),
-        ({"n_atoms": [3, 5]}, "its n_atoms was"),
         ({"estimator": NMF(1, tol=1e-4)}, "its parameters was"),
         ({"held_out": Blocks(3)}, "its held_out was"),
         ({"random_state": 2}, "begun with random_state=1"),
@@ -330,6 +329,8 @@ def test_a_spoilt_or_foreign_store_is_refused(tmp_path):
     (tmp_path / "other" / "letter.txt").write_text("mine")
     with pytest.raises(ValueError, match="neither empty nor a store"):
         select(parts(), [3], **options, store=tmp_path / "other")
+    with pytest.raises(NotADirectoryError, match=r"store must be a folder, .*letter.txt is a file"):
+        select(parts(), [3], **options, store=tmp_path / "other" / "letter.txt")
 
 
 def test_ctrl_c_leaves_what_is_done(tmp_path):
@@ -367,25 +368,112 @@ def test_progress_counts_fits(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_dask_array_is_learned_from_on_its_cluster():
+ESTIMATORS = [
+    DictionaryLearning(1, coder=Lasso(0.3), max_epochs=3),
+    NMF(1),
+    SparsePCA(1, density=0.5),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_a_dask_array_is_computed_once_and_gives_the_same_bits(estimator):
+    da = pytest.importorskip("dask.array")
+    X, computed = parts(n=90, m=12), []
+    options = {"estimator": estimator, "random_state": 0}
+    lazy = da.from_array(X, chunks=(30, 12)).map_blocks(
+        lambda block: computed.append(len(block)) or block, dtype=X.dtype, meta=X[:0]
+    )
+    assert facts(select(lazy, [3, 4], **options)) == facts(select(X, [3, 4], **options))
+    assert computed == [30, 30, 30]
+    found = [consensus(table, 3, n_starts=3, **options) for table in (X, lazy)]
+    assert (found[0].best.D == found[1].best.D).all()
+    model = found[0].best_model
+    assert quality(model, lazy, held_out=lazy).rows == quality(model, X, held_out=X).rows
+    unknown = lazy[lazy[:, 0] >= 0]  # nobody knows how many rows that has
+    assert facts(select(unknown, [3], **options)) == facts(select(X, [3], **options))
+
+
+def test_the_workers_of_a_dask_array_do_the_fits(monkeypatch):
     da = pytest.importorskip("dask.array")
     distributed = pytest.importorskip("distributed")
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((90, 4)) @ rng.standard_normal((4, 12))
-    options = {
-        "estimator": DictionaryLearning(1, coder=Lasso(0.1), max_epochs=3),
-        "random_state": 0,
-    }
+    X = parts(n=90, m=12)
+    lazy = da.from_array(X, chunks=(30, 12))
+    options = {"estimator": ESTIMATORS[0], "random_state": 0}
+    here = select(X, [3, 4], **options)
+    calls = []
+    submit = distributed.Client.submit
+    monkeypatch.setattr(
+        distributed.Client,
+        "submit",
+        lambda self, task, *args, **rest: (
+            calls.append(task.__name__) or submit(self, task, *args, **rest)
+        ),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with distributed.Client(processes=False, n_workers=1, dashboard_address=":0") as client:
-            lazy = select(da.from_array(X, chunks=(30, 12)), [3, 4], **options)
-            by_worker = select(X, [3, 4], **options, client=client)
-    here = select(X, [3, 4], **options)
-    assert facts(by_worker) == facts(here)
-    assert lazy.best_model.components_.shape[1] == 12
-    for a, b in zip(lazy.rows, here.rows, strict=True):
+            on_workers = select(lazy, [3, 4], **options)
+            assert calls.count("_walk") == 5  # one path for each round
+            by_client = select(X, [3, 4], **options, client=client)
+            calls.clear()
+            monkeypatch.setattr("smalto.choosing.lazy_data.LARGE", 1000)
+            by_blocks = select(lazy, [3, 4], **options)
+            assert "_walk" not in calls
+    assert facts(on_workers) == facts(by_client) == facts(here)
+    assert by_blocks.best_model.components_.shape[1] == 12
+    for a, b in zip(by_blocks.rows, here.rows, strict=True):
         assert a["error"] == pytest.approx(b["error"], rel=0.2)
+
+
+@pytest.mark.parametrize("estimator", [DictionaryLearning, NMF, SparsePCA])
+def test_the_table_and_the_model_agree(estimator):
+    X = parts(n=600)
+    choice = select(X, [2, 4, 8, 16], estimator=estimator, random_state=0)
+    cost = choice.rows[choice.chosen]["cost"]
+    assert -choice.best_model.score(X) == pytest.approx(cost, rel=0.05)
+    costs = [row["cost"] for row in choice.rows]
+    assert costs == sorted(costs, reverse=True)  # the most atoms have learned as long as others
+
+
+def test_errors_of_sparse_components_are_those_of_the_components():
+    X, held_out = parts(n=200), Blocks(4, 3)
+    held = held_out.round(1, *X.shape, seed=5)
+    model = SparsePCA(3, random_state=0).fit(X[held.learned])
+    found = predict_held_out(model, X, held, total_squares(X, held), 1)
+    D = model.components_ / np.linalg.norm(model.components_, axis=1, keepdims=True)
+    ridge, squares, rest = steady_coder(model).ridge, 0.0, X - model.mean_
+    for hidden in held.columns:
+        known = np.setdiff1d(np.arange(X.shape[1]), hidden)
+        G = D[:, known] @ D[:, known].T + ridge * np.eye(3)
+        codes = np.linalg.solve(G, D[:, known] @ rest[held.tested][:, known].T).T
+        squares += ((rest[np.ix_(held.tested, hidden)] - codes @ D[:, hidden]) ** 2).sum()
+    assert found.squares == pytest.approx(squares, rel=1e-6)
+    model.components_ *= 1e-3  # their length does not matter
+    assert predict_held_out(model, X, held, 1.0, 1).squares == pytest.approx(squares, rel=1e-6)
+
+
+def test_a_store_can_be_extended(tmp_path):
+    options = {"estimator": NMF, "random_state": 1, "store": tmp_path}
+    first = select(parts(), [3, 5], lam=[0.1], refit=False, **options)
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("round*")}
+    more = select(parts(), [2, 3, 4, 5, 6], lam=[0.2, 0.1, 0.01], **options)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert len(list(tmp_path.glob("round*"))) == 5 * 15
+    assert [(row["n_atoms"], row["lam"]) for row in more.rows] == [
+        (k, lam) for lam in (0.2, 0.1, 0.01) for k in (2, 3, 4, 5, 6)
+    ]
+    assert [
+        row for row in more.rows if row["lam"] == 0.1 and row["n_atoms"] in (3, 5)
+    ] == first.rows
+    starts = select(parts(), [3, 5], lam=[0.1], n_starts=2, refit=False, **options)
+    assert len(list(tmp_path.glob("round*"))) == 5 * 15 + 5 * 2
+    for few, many in zip(first.rows, starts.rows, strict=True):
+        assert many["cost"] <= few["cost"]
+    coders = [OMP(max_nonzeros=1), Lasso(0.3, positive=True)]
+    by_coder = tmp_path / "coders"
+    table = {"X": parts(), "n_atoms": 4, "store": by_coder, "random_state": 0, "refit": False}
+    one = select(coder=coders[1:], **table)
+    assert select(coder=coders, **table).rows[1] == one.rows[0]
 
 
 def test_tables_and_pictures(monkeypatch):
@@ -426,7 +514,7 @@ def test_the_best_model_has_the_settings_of_the_template():
         (
             {"held_out": Blocks(200)},
             ValueError,
-            "n_row_folds must be at most the number of samples",
+            r"number of samples, 160, got 200: .*held_out=Blocks\(n_row_folds=2\)",
         ),
         ({"held_out": Blocks(2, 99)}, ValueError, "n_column_folds must be at most"),
         ({"held_out": Entries(), "estimator": SparsePCA}, ValueError, "use Blocks"),
@@ -434,6 +522,11 @@ def test_the_best_model_has_the_settings_of_the_template():
         ({"warm_effort": 0.0}, ValueError, "warm_effort must be in"),
         ({"X": np.zeros(3)}, ValueError, "must be two-dimensional"),
         ({"X": np.full((20, 8), np.nan)}, ValueError, "NaN"),
+        (
+            {"lam": 0.1, "estimator": DictionaryLearning(1, coder=OMP(max_nonzeros=2))},
+            ValueError,
+            r"has no lam to choose: give coder=",
+        ),
     ],
 )
 def test_wrong_input_is_named(options, error, message):
@@ -488,3 +581,20 @@ def test_a_lowest_error_at_the_end_of_the_grid_is_said(lowest, advice):
     text = repr(Selection(rows, lowest, lowest, {}, "done"))
     assert ("the end of the grid" in text) == (advice is not None)
     assert advice is None or f"try {advice} too" in text
+
+
+def test_a_penalty_that_is_too_large_is_said():
+    rng = np.random.default_rng(0)
+    codes = (rng.random((300, 4)) < 0.5) * rng.standard_normal((300, 4))
+    X = codes @ rng.standard_normal((4, 30)) + 0.2 * rng.standard_normal((300, 30))
+    alone = select(X, [2, 4, 8], random_state=0)
+    assert alone.best_params == {"n_components": 8}
+    lam = alone.best_model.coder_.lam
+    lams = [float(f"{lam / part:.3g}") for part in (1, 4, 16)]
+    advice = "More atoms can make up for a penalty that is too large: try lam=["
+    assert f"{advice}{', '.join(f'{each:g}' for each in lams)}]" in repr(alone)
+    choice = select(X, [2, 4, 8], lam=lams, random_state=0)
+    assert choice.best_params["n_components"] == 4
+    assert advice not in repr(choice)
+    assert advice not in repr(select(X, [2, 4], coder=OMP(max_nonzeros=2), random_state=0))
+    assert advice not in repr(select(parts(), [2, 3], estimator=NMF, random_state=0))

@@ -8,7 +8,13 @@ from smalto import DictionaryLearning, Model, learn
 from smalto.coders import Lasso
 from smalto.learners import Online
 from smalto.learning import Log
-from smalto.plot import along_chromosomes, atom_lines, cost_curve, use_curve
+from smalto.plot import (
+    along_chromosomes,
+    atom_lines,
+    cost_curve,
+    dictionary_mosaic,
+    use_curve,
+)
 
 pytest.importorskip("matplotlib.figure")
 
@@ -54,10 +60,33 @@ def test_a_log_of_a_run_that_goes_on(run, tmp_path):
     part.write_text(whole[:-30])  # the last line is being written
     assert len(points(cost_curve(part, y="batch_cost"))[0]) == whole.count("\n") - 2
     part.write_text('{"step": 1}\n')
-    with pytest.raises(ValueError, match=r"run.jsonl is not a log of a run"):
+    with pytest.raises(ValueError, match=r"run.jsonl is not the log of a run"):
         cost_curve(part)
     with pytest.raises(TypeError, match="list of records, got int"):
         cost_curve(3)
+
+
+def test_the_curve_of_a_file(run, tmp_path):
+    result, *_ = run
+    wanted = points(cost_curve(result))[0]
+    result.state.save(tmp_path / "state.safetensors")
+    Model.of(result.state).save(tmp_path / "model.safetensors")
+    for name in ("state", "model"):
+        found = points(cost_curve(tmp_path / f"{name}.safetensors"))[0]
+        np.testing.assert_allclose(found, wanted)
+    np.save(tmp_path / "x.npy", np.eye(2))
+    with pytest.raises(ValueError, match=r"x.npy is not the log of a run, as Log writes it"):
+        cost_curve(tmp_path / "x.npy")
+
+
+def test_what_has_atoms_is_no_array_of_them(run):
+    result, _, model = run
+    for draw in (atom_lines, dictionary_mosaic):
+        for what, words in ((result, "Result: give its D"), (model, "Learning: give its compon")):
+            with pytest.raises(TypeError, match=f"D must be an array, got a .*{words}"):
+                draw(what)
+    with pytest.raises(ValueError, match="sampling_rate must be > 0, got 0"):
+        atom_lines(result.D, sampling_rate=0)
 
 
 def test_the_use_of_atoms_over_time(run):
@@ -91,18 +120,32 @@ def test_used_atoms_are_counted_by_definition():
 def test_atoms_as_lines():
     D = np.random.default_rng(0).standard_normal((5, 12))
     figure = atom_lines(D, 3, order=[4, 0])
-    assert len(figure.axes) == 2
-    lines = points(figure.axes[0])
-    assert len(lines) == 3
-    step = 1.1 * np.ptp(D[4])
-    for row, line in enumerate(lines):
-        np.testing.assert_allclose(line[:, 1], D[4].reshape(3, 4)[row] - row * step)
-    seconds = points(atom_lines(D, sampling_rate=10.0).axes[-1])[0][:, 0]
-    np.testing.assert_allclose(seconds, np.arange(12) / 10)
+    (ax,) = figure.axes
+    assert [text.get_text() for text in ax.texts] == ["4", "0"]
+    lines = np.array(ax.collections[0].get_segments())
+    assert lines.shape == (6, 4, 2)
+    for atom, shown in zip(D[[4, 0]].reshape(2, 3, 4), lines.reshape(2, 3, 4, 2), strict=True):
+        heights, step = shown[..., 1], 1.1 * np.ptp(atom)
+        wanted = atom - step * np.arange(3)[:, None]
+        scale = np.ptp(heights) / np.ptp(wanted)
+        np.testing.assert_allclose(heights - heights[0, 0], scale * (wanted - wanted[0, 0]))
+    assert lines[:3, :, 0].max() < 1 <= lines[3:, :, 0].min()  # panels do not overlap
+    timed = atom_lines(D, sampling_rate=10.0).axes[0]
+    assert [label.get_text() for label in timed.get_xticklabels()][:2] == ["0", "1.1"]
     figure.canvas.draw()
     for wrong, message in (({"n_channels": 5}, "divide the 12"), ({"order": [9]}, "from 0 to 4")):
         with pytest.raises(ValueError, match=message):
             atom_lines(D, **wrong)
+
+
+def test_a_thousand_atoms_share_one_panel():
+    D = np.random.default_rng(0).standard_normal((1024, 40))
+    D[3] = 1.0  # a constant one
+    figure = atom_lines(D, 2)
+    assert len(figure.axes) == 1
+    drawn = np.array(figure.axes[0].collections[0].get_segments())
+    assert drawn.shape == (2048, 20, 2)
+    assert np.isfinite(drawn).all()
 
 
 def test_weights_along_chromosomes():
@@ -126,3 +169,10 @@ def test_weights_along_chromosomes():
     ):
         with pytest.raises(ValueError, match=message):
             along_chromosomes(*given)
+
+
+def test_hostile_names_of_chromosomes_are_text(tmp_path):
+    names = [r"$\frac{1}$", "<b>" * 3000]
+    ax = along_chromosomes([1.0, 2.0], names, names=names)
+    ax.figure.savefig(tmp_path / "names.png")  # a formula that is none was an error
+    assert [label.get_text() for label in ax.get_xticklabels()] == [r"\$\frac{1}\$", names[1][:40]]

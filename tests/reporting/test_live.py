@@ -16,6 +16,7 @@ from smalto.coders import Lasso
 from smalto.learners import Online
 from smalto.learning import Callback
 from smalto.reporting import Report, TensorBoard, live
+from smalto.reporting.number_texts import duration
 
 OPTIONS = {"learner": Online(50), "random_state": 0}
 
@@ -56,6 +57,20 @@ def test_a_page_at_the_beginning_after_each_step_and_at_the_end(data, written):
     assert "<progress" in written.pages[10]
     assert 'value="0.5000"' in written.pages[10]
     assert "the number of passes over the data was reached" in written.pages[-1]
+
+
+def test_the_time_left_counts_from_the_first_step(data, written, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(live.time, "monotonic", lambda: clock[0])
+    report = Report("run.html", every_seconds=40)
+
+    def tick(state, record):
+        clock[0] += 500.0 if record.step == 1 else 3.0  # the first step compiles
+
+    learn(data, 10, Lasso(0.1), max_epochs=10, callbacks=[tick, report], **OPTIONS)
+    found = [page.split("About ")[1].split(" left")[0] for page in written.pages if "About" in page]
+    # A page after steps 1, 15, 29, ... of 100, with 3 seconds for each step that is left.
+    assert found == [duration(3.0 * (100 - step)) for step in range(15, 100, 14)]
 
 
 def test_pages_come_at_intervals(data, written, monkeypatch):

@@ -13,6 +13,7 @@ from smalto import NMF, DictionaryLearning, Model, Result, SparsePCA, State, lea
 from smalto.coders import JointLasso, Lasso
 from smalto.constraints import L2Ball
 from smalto.learners import Online
+from smalto.learning import Log
 from smalto.reporting import small_report, write_report
 from smalto.reporting.atom_facts import nearest_atoms
 from smalto.reporting.data_facts import code_samples, hash_of_array, some_samples
@@ -268,8 +269,29 @@ def test_every_kind_of_thing_has_a_report(result, data, tmp_path):
         assert "How it went" in path.read_text()
         assert "<b>" in small_report(what)
     for what, wrong in ((42, "int"), (DictionaryLearning(3), "DictionaryLearning")):
-        with pytest.raises(TypeError, match=f"Model or a fitted estimator .* got {wrong}"):
+        with pytest.raises(
+            TypeError, match=f"fitted estimator .* or the log of a run, got {wrong}"
+        ):
             write_report(what, tmp_path / "x.html")
+
+
+@pytest.mark.parametrize("name", ["run.jsonl", "run.csv"])
+def test_a_log_has_a_report(data, tmp_path, name):
+    log = Log(tmp_path / name)
+    learn(data, 6, Lasso(0.1), max_steps=4, callbacks=[log], random_state=0)
+    for what in (log, log.path, str(log.path)):
+        text = write_report(what, tmp_path / "a.html").read_text()
+        assert "How it went" in text
+        assert "Cost against time" in text
+        assert name in text
+        assert "Dictionary" not in text  # a log has no atoms
+        assert "256 samples in" in small_report(what)
+    with pytest.raises(ValueError, match="a log has no atoms to code samples with"):
+        write_report(log, tmp_path / "b.html", data)
+    log.path.write_text("42\n")
+    with pytest.raises(ValueError, match="is not the log of a run"):
+        write_report(log, tmp_path / "b.html")
+    assert not (tmp_path / "b.html").exists()
 
 
 def test_use_of_components_that_stand_in_another_order(data):

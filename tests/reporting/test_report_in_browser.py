@@ -14,7 +14,8 @@ from smalto import Model, learn
 from smalto.coders import Lasso
 from smalto.constraints import L2Ball
 from smalto.learners import Online
-from smalto.reporting import Report, live
+from smalto.learning import Log
+from smalto.reporting import Report, live, write_report
 
 pytestmark = [
     pytest.mark.skipif(chromium() is None, reason="there is no Chromium"),
@@ -45,13 +46,15 @@ def pages(data, tmp_path_factory):
     """A page for each way of showing atoms."""
     folder = tmp_path_factory.mktemp("pages")
     result = learn(
-        data, 30, Lasso(0.1), learner=Online(50), max_epochs=3, validation=data[:50], random_state=0
-    )
+        data, 30, Lasso(0.1), learner=Online(50), max_epochs=3, validation=data[:50], random_state=0,
+        callbacks=[Log(folder / "run.jsonl")],
+    )  # fmt: skip
     names = [*HOSTILE, *(f"gene {i}" for i in range(7))]
     return {
         "pictures": result.report(folder / "pictures.html", data, patch_shape=(3, 4)),
         "lines": result.report(folder / "lines.html", data, n_channels=2),
         "features": result.report(folder / "features.html", data, names=names, title=HOSTILE[0]),
+        "log": write_report(folder / "run.jsonl", folder / "log.html", title=HOSTILE[1]),
         "plain": Model(result.D, result.coder, L2Ball()).report(folder / "plain.html"),
     }
 
@@ -63,7 +66,7 @@ def show(tab, path, width=1300, dark=False, media=""):
     tab.open(path.as_uri())
 
 
-@pytest.mark.parametrize("kind", ["pictures", "lines", "features", "plain"])
+@pytest.mark.parametrize("kind", ["pictures", "lines", "features", "log", "plain"])
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1300, 390])
 def test_a_page_loads_without_complaints_or_requests(tab, pages, kind, dark, width):

@@ -12,11 +12,11 @@ from sklearn.base import clone
 from smalto.checks import Array, Rows, check_integer, check_kind, check_number, float_dtype
 from smalto.choosing.agreement import Agreement, Consensus
 from smalto.choosing.grid import Grid, as_template
+from smalto.choosing.lazy_data import cluster_of, computed
 from smalto.choosing.matching import cluster, stability
 from smalto.choosing.path import Shortened, final_cost
 from smalto.choosing.prediction import as_table, in_single
 from smalto.choosing.progress import FitProgress
-from smalto.data_frames import is_frame
 from smalto.estimators.base import Factorization
 from smalto.estimators.nmf import NMF
 from smalto.learning.initial_state import as_seed
@@ -58,7 +58,8 @@ def consensus(
     Parameters
     ----------
     X : array, CSR array, memory map, data frame or Dask array (n, m)
-        Samples, one per row: anything that the estimator takes.
+        Samples, one per row: anything that the estimator takes. A Dask array is computed once,
+        and the workers of its cluster make the fits; see `select`.
     n_atoms : int or sequence of int
         Number of atoms, or several of them, to compare how stable they are.
     estimator : estimator or class, default `NMF`
@@ -75,7 +76,7 @@ def consensus(
     progress : bool, default False
         Whether to show how many fits are done, and the time left.
     client : dask.distributed.Client, optional
-        A cluster whose workers do the fits.
+        A cluster whose workers do the fits. By default that of a Dask array.
     n_threads : int, optional
         Number of threads; every available core by default. Starts are spread over them. The
         result does not depend on it.
@@ -119,7 +120,8 @@ def consensus(
     similarity = check_number("min_similarity", min_similarity, low=0, high=1)
     check_kind("refit", refit, bool | np.bool_, "True or False")
     threads, seed = resolve_threads(n_threads), as_seed(random_state)
-    given, X = X, as_table(X)
+    client, given = cluster_of(X, client), computed(X, template)
+    X = as_table(given)
     jobs = [(k, s) for k in reversed(grid.n_atoms) for s in range(n_starts)]
     with deferred_interrupt() as interrupted:
         starts = _all_starts(
@@ -135,7 +137,7 @@ def consensus(
         best = _most_stable(agreements)
         model = None
         if refit and not interrupted():
-            named = given if is_frame(given) else X
+            named = given if hasattr(given, "columns") else X
             model = _refitted(template, named, agreements[best], seed, threads, interrupted)
         stopped = "interrupt" if interrupted() else "done"
     return Consensus(
@@ -155,23 +157,27 @@ def _all_starts(
 ) -> dict[tuple[int, int], _Start]:
     """Return the atoms of all starts that were not interrupted."""
     starts: dict[tuple[int, int], _Start] = {}
-    with closing(FitProgress(len(jobs), "consensus")) as bar:
+    work = float(sum(k for k, _ in jobs))
+    with closing(FitProgress(len(jobs), work, "consensus")) as bar:
+        bar.skip(0, 0.0)
 
         def keep(number: int, start: _Start | None) -> None:
             if start is not None:
                 starts[jobs[number]] = start
                 if progress:
-                    bar.tell(f"{jobs[number][0]} atoms, cost {start.cost:.5g}")
+                    bar.tell(jobs[number][0], f"{jobs[number][0]} atoms, cost {start.cost:.5g}")
 
-        if client is not None:
+        if is_dask(X):  # each fit uses the whole cluster
+            for number, job in enumerate(jobs):
+                keep(number, _fit(X, template, *job, seed, interrupted=interrupted))
+        elif client is not None:
             from smalto import distributed
 
             arguments = [(template, *job, seed) for job in jobs]
             for number, start in distributed.each_on_workers(_fit, X, arguments, client):
                 keep(number, start)
-        elif is_dask(X):  # each fit uses the whole cluster
-            for number, job in enumerate(jobs):
-                keep(number, _fit(X, template, *job, seed, interrupted=interrupted))
+                if interrupted():
+                    break
         else:
             each = max(1, threads // len(jobs))
 

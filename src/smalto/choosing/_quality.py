@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -11,7 +12,9 @@ import scipy
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from smalto.checks import Array, Rows, as_rows, check_integer, float_dtype
+from smalto.checks import Array, Rows, as_rows, check_integer, check_kind, float_dtype
+from smalto.choosing.agreement import Consensus
+from smalto.choosing.lazy_data import computed
 from smalto.choosing.measures import (
     coherence,
     dead_atoms,
@@ -20,6 +23,7 @@ from smalto.choosing.measures import (
     matched_similarity,
     r2,
 )
+from smalto.choosing.selection import Selection
 from smalto.choosing.tables import as_frame, as_text
 from smalto.coders import Coder, encode
 from smalto.coders.coding import mean_cost
@@ -28,6 +32,7 @@ from smalto.estimators.base import Factorization
 from smalto.learning._learn import Result
 from smalto.learning.files.model import Model
 from smalto.learning.initial_state import as_seed
+from smalto.learning.memory.state import State
 from smalto.threads import resolve_threads, single_threaded_blas
 
 
@@ -57,8 +62,8 @@ class Quality:
         Mean similarity of each atom to its match in the models of other starts; None if there
         are none.
     relative_gap : float or None
-        Certificate: the codes are proven to be optimal up to this share of their cost. None if
-        the coder is not convex.
+        Certificate: the mean cost is proven to be at most this share of ``½‖x‖²``, the cost of
+        zero codes, above the lowest. None if the coder is not convex.
 
     See Also
     --------
@@ -113,10 +118,11 @@ def quality(
 
     Parameters
     ----------
-    model : estimator, Result or Model
-        A fitted `DictionaryLearning`, `NMF` or `SparsePCA`, the result of `learn`, or a `Model`.
-    X : array or CSR array (n, m)
-        Samples, one per row, such as those that were learned from. NaN means a missing entry if
+    model : estimator, Result, State or Model
+        A fitted `DictionaryLearning`, `NMF` or `SparsePCA`, the result of `learn`, its state, or
+        a `Model`.
+    X : array, CSR array, data frame or Dask array (n, m)
+        Samples, one per row, such as those that were learned from; a Dask array is computed once. NaN means a missing entry if
         the estimator says so.
     held_out : array or CSR array, optional
         Samples that the model has not seen, for ``held_out_cost``.
@@ -156,19 +162,23 @@ def quality(
     D, coder, missing = _parts(model)
     threads = resolve_threads(n_threads)
     n_starts = check_integer("n_starts", n_starts, low=0)
-    samples = _signals(model, X)
+    X, held_out = computed(X), computed(held_out)
+    samples = _signals("X", model, X, len(D[0]), mask)
     codes, info = encode(
         samples, D, coder, mask=mask, missing=missing, n_threads=threads, return_info=True
     )
     cost = _cost(samples, D, info.coder, mask, missing, threads)
     unseen = None
     if held_out is not None:
-        unseen = _cost(_signals(model, held_out), D, info.coder, None, missing, threads)
+        unseen = _cost(
+            _signals("held_out", model, held_out, len(D[0])), D, info.coder, None, missing, threads
+        )
+    check_kind("others", others, list | tuple, "a list of models or dictionaries")
     dictionaries = [np.asarray(o) if _is_array(o) else _parts(o)[0] for o in others]
     if n_starts:
         dictionaries += _other_starts(model, X, mask, n_starts, threads, as_seed(random_state))
     shown = samples if mask is None else np.where(mask, np.nan, samples)
-    gap = float(np.mean(info.gap))
+    gap, zero = float(np.mean(info.gap)), _zero_cost(shown)
     return Quality(
         cost,
         unseen,
@@ -179,7 +189,7 @@ def quality(
         duplicate_atoms(D),
         effective_rank(codes, D),
         matched_similarity(D, dictionaries) if dictionaries else None,
-        None if np.isnan(gap) else gap / cost if cost > 0 else gap,
+        None if np.isnan(gap) else gap / zero if zero > 0 else gap,
     )
 
 
@@ -190,9 +200,22 @@ def _parts(model: Any) -> tuple[Array, Coder, Missing]:
         return model.components_, model.coder_, model.missing
     if isinstance(model, Result | Model):
         return model.D, model.coder, None
+    if isinstance(model, State):
+        return model.D, model.coder.fixed(), None
+    hint = ""
+    if isinstance(model, Selection | Consensus):
+        hint = ": give its best_model"
+    elif isinstance(model, np.ndarray):
+        hint = ": the model comes first, as in quality(model, X)"
+    elif isinstance(model, type):
+        hint = ": create and fit it first"
+    elif isinstance(model, str | os.PathLike):
+        hint = ": load it first, with smalto.Model.load"
+    kind = model if isinstance(model, type) else type(model)
+    what = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
     message = (
-        "model must be a fitted DictionaryLearning, NMF or SparsePCA, a Result or a Model, "
-        f"got {model!r:.80}"
+        "model must be a fitted DictionaryLearning, NMF or SparsePCA, a Result, a State or a "
+        f"Model, got {what}{hint}"
     )
     raise TypeError(message)
 
@@ -201,10 +224,18 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or scipy.sparse.issparse(value)
 
 
-def _signals(model: Any, X: Any) -> Rows:
+def _signals(name: str, model: Any, X: Any, n_features: int, mask: Any = None) -> Rows:
     """Return the signals that a model codes: an estimator may center them."""
-    rows = X if isinstance(X, np.ma.MaskedArray) else as_rows("X", X)
-    return model._signals(rows) if isinstance(model, Factorization) else rows
+    rows = X if isinstance(X, np.ma.MaskedArray) else as_rows(name, X)
+    if rows.shape[1] != n_features:
+        message = (
+            f"{name} has {rows.shape[1]} features, but the atoms of the model have {n_features}"
+        )
+        raise ValueError(message)
+    if not isinstance(model, Factorization):
+        return rows
+    model._check_values(rows, mask)
+    return model._signals(rows)
 
 
 def _cost(X: Rows, D: Array, coder: Coder, mask: Any, missing: Missing, n_threads: int) -> float:
@@ -213,6 +244,12 @@ def _cost(X: Rows, D: Array, coder: Coder, mask: Any, missing: Missing, n_thread
     D = np.ascontiguousarray(D, float_dtype(signals.X.dtype))
     with single_threaded_blas():
         return mean_cost(signals, D, coder, n_threads)
+
+
+def _zero_cost(X: Rows) -> float:
+    """Return the mean of ``½‖x‖²`` over rows; NaN and masked entries are missing."""
+    values = X.data if scipy.sparse.issparse(X) else np.ma.filled(X, np.nan)
+    return 0.5 * float(np.nansum(np.square(values, dtype=np.float64))) / int(X.shape[0])
 
 
 def _other_starts(

@@ -11,15 +11,15 @@ import numpy as np
 import scipy
 
 from smalto.checks import Rows, check_integer, check_kind, check_number
-from smalto.choosing.grid import Grid, Point, as_template
+from smalto.choosing.grid import Grid, Point, as_template, doubling
 from smalto.choosing.held_out import Blocks, HeldOut
+from smalto.choosing.lazy_data import cluster_of, computed
 from smalto.choosing.one_standard_error import choose, standard_errors
-from smalto.choosing.path import Fit, Job, Problem
+from smalto.choosing.path import Fit, Job, Problem, fit_whole
 from smalto.choosing.prediction import as_table
 from smalto.choosing.progress import FitProgress
 from smalto.choosing.selection import Selection
 from smalto.choosing.store import Store, about
-from smalto.data_frames import is_frame
 from smalto.estimators.base import Factorization
 from smalto.estimators.dictionary_learning import DictionaryLearning
 from smalto.learning.initial_state import as_seed
@@ -30,7 +30,7 @@ from smalto.threads import resolve_threads, run_tasks
 
 def select(
     X: Any,
-    n_atoms: Any,
+    n_atoms: Any = None,
     *,
     lam: Any = None,
     coder: Any = None,
@@ -58,11 +58,16 @@ def select(
     ----------
     X : array, CSR array, memory map, data frame or Dask array (n, m)
         Samples, one per row. Entries may be missing, if the estimator says so
-        (``missing="nan"``). A Dask array is learned from on its cluster, as by the estimator.
-    n_atoms : int or sequence of int
-        Numbers of atoms to choose from.
+        (``missing="nan"``). A Dask array is computed once, and the workers of its cluster make
+        the fits, one path each. One of more than 2 GiB is learned from block by block on its
+        cluster, if the estimator is `DictionaryLearning`.
+    n_atoms : int or sequence of int, optional
+        Numbers of atoms to choose from. By default 2, 4, 8 and so on, up to half the number of
+        samples or features, whichever is smaller. Where many more atoms than features are
+        wanted, as for patches of pictures, give them.
     lam : float or sequence of float, optional
-        Penalties to choose from; by default that of the estimator.
+        Penalties to choose from; by default that of the estimator. More atoms can make up for one
+        that is too large: give several, such as factors of 4 apart, if you do not know it.
     coder : coder or sequence of coders, optional
         Coders to choose from, instead of ``lam``. Neighbors should be similar: each starts from
         the atoms of the one before.
@@ -79,16 +84,22 @@ def select(
         lowest.
     warm_effort : float in (0, 1], default 0.2
         All fits of a path but the first start from the atoms of a neighboring setting, and end
-        after at most this share of the epochs, steps or seconds that the first one took.
+        after at most this share of the epochs, steps or seconds that the first one took. If a
+        density of the atoms is wanted, as in `SparsePCA`, they are not shortened: the set with
+        this density is another one for each setting.
     refit : bool, default True
-        Whether to fit the settings chosen to all of X. This fit has no shortened limits.
+        Whether to fit the settings chosen to all of X: from the first atoms that the fit of the
+        first round had, and without shortened limits. Its cost is about that in the table, or
+        a little lower.
     store : path, optional
         A folder that keeps each fit when it is done. If it has some already, as after Ctrl-C or
-        a crash, these are not made again, and the result has the same bits.
+        a crash, these are not made again, and the result has the same bits. Later calls may ask
+        for more numbers of atoms, penalties or starts: only what is new is fitted, from the
+        atoms of neighbors that are there.
     progress : bool, default False
         Whether to show how many fits are done, and the time left.
     client : dask.distributed.Client, optional
-        A cluster whose workers do the fits of X in memory, one path each.
+        A cluster whose workers do the fits, one path each. By default that of a Dask array.
     n_threads : int, optional
         Number of threads; every available core by default. Paths are spread over them. The
         result does not depend on it.
@@ -125,8 +136,9 @@ def select(
     >>> choice.best_model.components_.shape
     (4, 40)
     """
-    grid = Grid.of(n_atoms, lam, coder)
     template = as_template(estimator, DictionaryLearning)
+    client, given = cluster_of(X, client), computed(X, template)
+    grid = Grid.of(doubling(given) if n_atoms is None else n_atoms, lam, coder)
     held_out = Blocks() if held_out is None else held_out
     check_kind("held_out", held_out, HeldOut, "such as Blocks() or Entries(0.1)")
     n_starts = check_integer("n_starts", n_starts)
@@ -134,13 +146,13 @@ def select(
     effort = check_number("warm_effort", warm_effort, low=0, high=1, strict=True)
     check_kind("refit", refit, bool | np.bool_, "True or False")
     threads = resolve_threads(n_threads)
-    given, X = X, _table(X, template, held_out)
+    X = _table(given, template, held_out)
     seed = None if random_state is None and store is not None else as_seed(random_state)
     problem = Problem(template, grid, held_out, effort, 0 if seed is None else seed)
     keeper = None
     if store is not None:
-        facts = about(problem, X, n_starts)
-        keeper, seed = Store.open(store, facts, seed)
+        facts = about(problem, X)
+        keeper, seed = Store.open(store, grid, facts, seed)
         seed = as_seed(None) if seed is None else seed
         keeper.begin(facts, seed)
     assert seed is not None
@@ -151,7 +163,7 @@ def select(
         selection, point = _judged(problem, jobs, fits, n_standard_errors)
         model = None
         if refit and not interrupted():
-            named = given if is_frame(given) else X
+            named = given if hasattr(given, "columns") else X
             model = _refitted(problem, named, fits, point, threads, interrupted)
         if interrupted():
             return replace(selection, stopped="interrupt")
@@ -165,10 +177,13 @@ def _table(X: Any, template: Factorization, held_out: HeldOut) -> Rows:
     """Return X as something whose rows can be taken by number; check that all options suit it."""
     if is_dask(X):
         if getattr(X, "ndim", 0) != 2 or not all(isinstance(n, int) for n in X.shape):
-            message = f"X must be a Dask array of known shape (n, m), got {X!r:.80}"
+            message = (
+                f"X must be a Dask array of known shape (n, m), got {X!r:.80}: call its "
+                "compute_chunk_sizes()"
+            )
             raise ValueError(message)
         if held_out.needs_masks:
-            message = f"{held_out} needs an array in memory: use Blocks() for a Dask array"
+            message = f"{held_out} needs an array in memory: use Blocks() for one of {X.nbytes:,} B"
             raise ValueError(message)
     if held_out.needs_masks:
         if "missing" not in template.get_params(deep=False):
@@ -204,8 +219,10 @@ def _all_fits(
                 fit = keeper.read(job, point)
                 if fit is not None:
                     fits[job, point] = fit
-    with closing(FitProgress(len(jobs) * len(points), "choosing")) as bar:
-        bar.skip(len(fits))
+    work = {point: problem.work(point) for point in points}
+    total = len(jobs) * sum(work.values())
+    with closing(FitProgress(len(jobs) * len(points), total, "choosing")) as bar:
+        bar.skip(len(fits), sum(work[point] for _, point in fits))
 
         def keep(job: Job, point: Point, fit: Fit) -> None:
             if keeper is not None:
@@ -214,7 +231,7 @@ def _all_fits(
                 fit = fit._replace(D=np.empty((0, 0)), A=np.empty((0, 0)))
             fits[job, point] = fit
             if progress:
-                bar.tell(f"{point.n_atoms} atoms, error {fit.predicted.error:.5g}")
+                bar.tell(work[point], f"{point.n_atoms} atoms, error {fit.predicted.error:.5g}")
 
         def path(number: int) -> None:
             job = jobs[number]
@@ -222,11 +239,11 @@ def _all_fits(
             each = max(1, threads // len(jobs))
             problem.walk(X, job, each, done, lambda point, fit: keep(job, point, fit), interrupted)
 
-        if client is not None:
-            _on_workers(problem, X, jobs, fits, keep, client)
-        elif is_dask(X):  # each fit uses the whole cluster
+        if is_dask(X):  # each fit uses the whole cluster
             for number in range(len(jobs)):
                 path(number)
+        elif client is not None:
+            _on_workers(problem, X, jobs, fits, keep, client, interrupted)
         else:
             run_tasks(path, len(jobs), threads)
     return fits
@@ -239,13 +256,11 @@ def _on_workers(
     fits: Fits,
     keep: Callable[[Job, Point, Fit], None],
     client: Any,
+    interrupted: Callable[[], bool],
 ) -> None:
     """Have the paths walked by the workers of a cluster."""
     from smalto import distributed
 
-    if is_dask(X):
-        message = "client is for X in memory: a Dask array is learned from on its own cluster"
-        raise ValueError(message)
     points = problem.grid.points
     left = []
     for job in jobs:
@@ -256,6 +271,8 @@ def _on_workers(
     for number, made in distributed.each_on_workers(_walk, X, arguments, client):
         for point, fit in made:
             keep(left[number][0], point, fit)
+        if interrupted():
+            return
 
 
 def _walk(X: Rows, problem: Problem, job: Job, done: dict[Point, Fit]) -> list[tuple[Point, Fit]]:
@@ -316,17 +333,25 @@ def _refitted(
     threads: int,
     interrupted: Callable[[], bool],
 ) -> Factorization:
-    """Return the settings chosen, fitted to all of X, from the atoms of the first round."""
+    """Return the settings chosen, fitted to all of X as in the first round: from the same atoms."""
     template = problem.template
     model = problem.grid.estimator(template, point)
-    begun = [fits[job, at] for job, at in sorted(fits) if at == point and job.round == 0]
+    parent = next(visit.parent for visit in problem.grid.path() if visit.point == point)
     own = {name: getattr(model, name) for name in ("init", "n_threads", "random_state")}
+    if parent is not None:
+        begun = [fits[job, point].cost for job in _starts(fits, parent)]
+        best = _starts(fits, parent)[int(np.argmin(begun))]
+        model.set_params(init=fits[best, parent].start(point))
     model.set_params(
-        init=min(begun, key=lambda fit: fit.cost).D,
         n_threads=threads,
         random_state=problem.seed,
         callbacks=(*template.callbacks, lambda state, record: interrupted()),
     )
-    model.fit(X)
+    fit_whole(model, X, interrupted)
     model.set_params(**own, callbacks=template.callbacks)
     return model
+
+
+def _starts(fits: Fits, point: Point) -> list[Job]:
+    """Return the paths of the first round."""
+    return sorted(job for job, at in fits if at == point and job.round == 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,6 +13,7 @@ from sklearn.base import clone
 
 from smalto.checks import check_integer, check_number, check_role
 from smalto.coders.base import Coder
+from smalto.coders.lasso import Lasso
 from smalto.estimators.base import Factorization
 
 
@@ -90,9 +93,20 @@ class Grid:
         value, params = self.values[point.problem], {"n_components": point.n_atoms}
         if value is None:
             return params
+        if self.name == "lam" and not hasattr(template.coder or Lasso(), "lam"):
+            message = f"{template.coder!r} has no lam to choose: give coder=[...] instead"
+            raise ValueError(message)
         if self.name == "lam" and (template.coder is not None or not hasattr(template, "lam")):
             return {**params, "coder__lam": value}
         return {**params, self.name: value}
+
+    def key(self, point: Point) -> str:
+        """Return a short name of the penalty or coder of a point, whatever else is in the grid."""
+        value = self.values[point.problem]
+        if value is None or self.name == "lam":
+            return f"lam{value}"
+        with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+            return f"coder{hashlib.sha256(repr(value).encode()).hexdigest()[:16]}"
 
     def describe(self, point: Point) -> dict[str, Any]:
         """Return the settings of a point as columns of a table."""
@@ -101,6 +115,13 @@ class Grid:
         if value is not None:
             columns[self.name] = value if self.name == "lam" else repr(value)
         return columns
+
+
+def doubling(X: Any) -> list[int]:
+    """Return 2, 4, 8, ..., up to half the number of samples or features of X."""
+    shape = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
+    most = min(shape, default=0) // 2
+    return [1 << power for power in range(1, max(most, 2).bit_length())]
 
 
 def as_template(estimator: Any, default: type[Factorization]) -> Factorization:

@@ -98,7 +98,10 @@ class Blocks(HeldOut):
             ("n_column_folds", self.n_column_folds, m, "features"),
         ):
             if folds > count:
-                message = f"{name} must be at most the number of {what}, {count}, got {folds}"
+                message = (
+                    f"{name} must be at most the number of {what}, {count}, got {folds}: give fewer, "
+                    f"as in held_out=Blocks({name}=2)"
+                )
                 raise ValueError(message)
 
     def round(self, number: int, n: int, m: int, seed: int) -> Round:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from smalto.checks import Array, Rows
 from smalto.choosing.grid import Grid, Point
 from smalto.choosing.held_out import HeldOut, Round
 from smalto.choosing.merging import merged
-from smalto.choosing.prediction import Predicted, predict_held_out, total_squares
+from smalto.choosing.prediction import Predicted, in_memory, predict_held_out, total_squares
 from smalto.estimators.base import Factorization
+from smalto.estimators.sparse_pca import SparsePCA
 from smalto.learning.callbacks.base import Callback, Share
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
@@ -35,8 +36,17 @@ class Fit(NamedTuple):
     cost: float  # of the data that was learned from, mean per sample
     seconds: float  # of learning
     share: float  # of the limits of the estimator that it took
+    may_be_short: bool  # whether fits from its atoms may end sooner
     D: Array  # atoms
     A: Array  # sums of products of their coefficients, from which fewer atoms are made
+
+    def start(self, point: Point) -> Array:
+        """Return the first atoms of a setting with at most as many atoms."""
+        return merged(self.D, self.A, point.n_atoms)
+
+
+NEVER = 2.0  # share of a run that it does not reach
+COST_ROWS = 8192  # samples whose cost is measured, at most
 
 
 class Shortened(Callback):
@@ -89,7 +99,8 @@ class Problem:
         """Make the fits of one path that are not done yet; pass each to ``keep``.
 
         The first fit takes as long as the estimator wants. All others start from the atoms of an
-        earlier one, and take at most a share of the time of the first.
+        earlier one, and take at most a share of the time of the first: unless they also have to
+        find a set in which atoms have the density wanted.
         """
         made: dict[Point, Fit] = {}
         effort = 1.0
@@ -99,9 +110,7 @@ class Problem:
             for point, parent in self.grid.path():
                 fit = done.get(point)
                 if fit is None:
-                    start = None
-                    if parent is not None:
-                        start = merged(made[parent].D, made[parent].A, point.n_atoms)
+                    start = None if parent is None else made[parent].start(point)
                     stop = Shortened(effort, interrupted)
                     model = self._model(point, start, job, n_threads)
                     fit = _fitted(model, table, stop, n_threads)
@@ -109,8 +118,13 @@ class Problem:
                         return
                     keep(point, fit)
                 if parent is None:
-                    effort = self.effort * fit.share
+                    effort = self.effort * fit.share if fit.may_be_short else NEVER
                 made[point] = fit
+
+    def work(self, point: Point) -> float:
+        """Return about how long a fit takes, in any unit: the first one of a path is longest."""
+        whole = isinstance(self.template, SparsePCA) or point == self.grid.path()[0].point
+        return point.n_atoms * (1.0 if whole else self.effort)
 
     def _model(self, point: Point, start: Array | None, job: Job, n_threads: int) -> Factorization:
         """Return the estimator of one setting, with its first atoms if it has some."""
@@ -143,11 +157,40 @@ def _fitted(model: Factorization, table: Table, stop: Shortened, n_threads: int)
         return None
     held = table.held
     model.set_params(callbacks=(stop,))
-    model.fit(table.learned, **({} if held.mask is None else {"mask": held.mask}))
+    seconds = fit_whole(model, table.learned, stop.interrupted, held.mask)
     if stop.interrupted():
         return None
     predicted = predict_held_out(model, table.X, held, table.total, n_threads)
-    return Fit(predicted, final_cost(model), model.state_.seconds, stop.done, *_learned(model))
+    cost = measured_cost(model, table.learned, held.mask)
+    may_be_short = not model.state_.constraint.adapts
+    return Fit(predicted, cost, seconds, stop.done, may_be_short, *_learned(model))
+
+
+def fit_whole(
+    model: Factorization, X: Any, interrupted: Callable[[], bool], mask: Array | None = None
+) -> float:
+    """Fit a model; return the seconds of learning.
+
+    One pass from the first atoms of its own, in which it also has to find the set of a density, is
+    followed by another one. Other fits of a path start from atoms with about that density.
+    """
+    options = {} if mask is None else {"mask": mask}
+    model.fit(X, **options)
+    state = model.state_
+    if model.init is None and state.constraint.adapts and state.epoch <= 1 and not interrupted():
+        model.set_params(init=state.D)
+        model.fit(X, **options)
+        model.set_params(init=None)
+        return state.seconds + model.state_.seconds
+    return state.seconds
+
+
+def measured_cost(model: Factorization, X: Rows, mask: Array | None) -> float:
+    """Return the mean cost of samples, coded by the fitted model: minus its score."""
+    count = X.shape[0]
+    some = np.unique(np.linspace(0, count - 1, min(count, COST_ROWS)).astype(np.intp))
+    rows = in_memory(X if len(some) == count else X[some])
+    return -model._score(rows, None if mask is None else mask[some])
 
 
 def _learned(model: Factorization) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import scipy
 
 from smalto.checks import Array, Rows, as_rows, float_dtype
 from smalto.choosing.held_out import Round, row_slices
+from smalto.choosing.matching import unit_atoms
 from smalto.coders import Coder, Lasso, encode
 from smalto.coders.signals import Missing
 from smalto.estimators.base import Factorization
@@ -17,7 +18,7 @@ from smalto.estimators.sparse_pca import SparsePCA
 from smalto.sources import is_dask
 
 ROWS_AT_ONCE = 4096
-_FEW_ZEROS = 0.1  # share of nonzeros from which on a table of at most so many entries becomes dense
+_FEW_ZEROS = 0.1  # share of nonzeros above which a table of at most so many entries is dense
 _DENSE_ENTRIES = 1 << 27
 
 
@@ -40,9 +41,7 @@ def predict_held_out(
 ) -> Predicted:
     """Return how well a model predicts the entries that a round has held out of X.
 
-    ``total`` is what `total_squares` returns, the same for all models. Predictions are made with
-    the atoms of the state, which codes have followed: a density that these do not quite have may
-    be reached at last by atoms that are much shorter.
+    ``total`` is what `total_squares` returns, the same for all models.
     """
     sums, coded = np.zeros(3), 0
     for rows in row_slices(len(held.tested), ROWS_AT_ONCE):
@@ -91,18 +90,18 @@ def in_memory(rows: Rows) -> Rows:
 
 
 def as_table(X: Any) -> Rows:
-    """Return X as rows that can be taken by number; a sparse array with few zeros becomes dense.
+    """Return X as rows that can be taken by number, sparse just if most of its entries are zero.
 
-    It is read by many fits, and matrix products with dense arrays are faster.
+    It is read by many fits, and the fits of one table do not depend on how it was given.
     """
     if is_dask(X) or isinstance(X, np.ma.MaskedArray | np.memmap):
         return X
     X = as_rows("X", X)
+    size = X.shape[0] * X.shape[1]
     if scipy.sparse.issparse(X):
-        size = X.shape[0] * X.shape[1]
-        if X.nnz > _FEW_ZEROS * size and size <= _DENSE_ENTRIES:
-            return X.toarray()
-    return X
+        return X.toarray() if X.nnz > _FEW_ZEROS * size and size <= _DENSE_ENTRIES else X
+    is_sparse = np.count_nonzero(X) <= _FEW_ZEROS * size and np.isfinite(X).all()
+    return scipy.sparse.csr_array(X) if is_sparse else X
 
 
 def in_single(X: Rows) -> Rows:
@@ -124,6 +123,7 @@ def steady_coder(model: Factorization) -> Coder:
     codes: r is the variance of the residuals over the mean square of the coefficients. So do
     sparse components, as their explained variance is that of a regression: they are short, and
     the ℓ1 penalty would shrink predictions by more or less, as their length happens to be.
+    Their length does not matter then: they are taken to have norm 1 (`steady_atoms`).
     """
     coder = model.coder_
     if not isinstance(coder, Lasso) or (coder.lam and not isinstance(model, SparsePCA)):
@@ -131,14 +131,22 @@ def steady_coder(model: Factorization) -> Coder:
     return replace(coder, lam=0.0, ridge=max(coder.ridge, noise_ratio(model) or 0.0))
 
 
+def steady_atoms(model: Factorization, dtype: Any) -> Array:
+    """Return the atoms that predictions are made with."""
+    D = model.components_
+    return (unit_atoms(D) if isinstance(model, SparsePCA) else D).astype(dtype, copy=False)
+
+
 def noise_ratio(model: Factorization) -> float | None:
     """Return the variance of the residuals over the mean square of the coefficients.
 
-    None if the model has not learned anything.
+    Those of sparse components are for components of norm 1. None if the model has not learned
+    anything.
     """
     state, history = model.state_, model.history_
     weight = sum(part.scale * part.weight for part in state.stats)
-    energy = sum(part.scale * float(part.A.trace()) for part in state.stats)
+    units = np.square(state.D).sum(axis=1) if isinstance(model, SparsePCA) else 1.0
+    energy = sum(part.scale * float((part.A.diagonal() * units).sum()) for part in state.stats)
     if not history or not weight > 0 or not energy > 0:
         return None
     k, m = state.D.shape
@@ -151,7 +159,7 @@ def noise_ratio(model: Factorization) -> float | None:
 def _by_columns(model: Factorization, X: Rows, hidden: Array, n_threads: int) -> Array:
     """Return the sums for features that are predicted from all others."""
     known = np.setdiff1d(np.arange(X.shape[1]), hidden)
-    D = model.state_.D.astype(float_dtype(X.dtype), copy=False)
+    D = steady_atoms(model, float_dtype(X.dtype))
     shown = X[:, known]  # sparse and masked arrays stay what they are
     missing: Missing = model.missing
     over = np.ascontiguousarray(D[:, known])
@@ -161,7 +169,7 @@ def _by_columns(model: Factorization, X: Rows, hidden: Array, n_threads: int) ->
 
 def _masked(model: Factorization, X: Rows, mask: Array, n_threads: int) -> Array:
     """Return the sums for entries that are predicted from the others of their sample."""
-    D = model.state_.D.astype(float_dtype(X.dtype), copy=False)
+    D = steady_atoms(model, float_dtype(X.dtype))
     coder = steady_coder(model)
     codes = encode(X, D, coder, mask=mask, missing=model.missing, n_threads=n_threads)
     return _sums(_dense(X), codes, D, mask)

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from smalto.choosing.tables import as_frame, as_text
 from smalto.estimators.base import Factorization
+from smalto.estimators.dictionary_learning import DictionaryLearning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +26,9 @@ class Selection:
         One for each setting that all rounds have tried: ``n_atoms``, ``lam`` or ``coder``,
         ``error`` (mean squared error of the predicted entries), ``standard_error`` of that mean
         over the rounds, ``r2`` of these predictions (0: as good as the mean of each feature),
-        ``mean_nonzeros`` of the codes, ``cost`` (of the samples that were learned from) and
-        ``seconds`` of learning, of all rounds and starts.
+        ``mean_nonzeros`` of these codes, ``cost`` (minus the score of the samples that were
+        learned from, of at most 8192 of them) and ``seconds`` of learning, of all rounds and
+        starts.
     lowest : int or None
         Number of the row with the lowest error.
     chosen : int or None
@@ -94,3 +98,14 @@ class Selection:
                 for end, what in zip((min(values), max(values)), advice, strict=True):
                     if best == end:
                         yield f"The lowest error is at {name}={best:g}, the end of the grid: try {what} too"
+        yield from self._smaller_lams()
+
+    def _smaller_lams(self) -> Iterator[str]:
+        """Yield which penalties to try where more and more atoms seem better with a single one."""
+        model, counts = self._model, [row["n_atoms"] for row in self.rows]
+        if not isinstance(model, DictionaryLearning) or {"lam", "coder"} & set(self.rows[0]):
+            return
+        lam = getattr(model.coder_, "lam", None)
+        if lam and len(counts) > 1 and self.lowest == int(np.argmax(counts)):
+            tried = ", ".join(f"{lam / part:.3g}" for part in (1, 4, 16))
+            yield f"More atoms can make up for a penalty that is too large: try lam=[{tried}]"

@@ -1,4 +1,4 @@
-"""A folder that keeps what is done, so that an interrupted choice can go on."""
+"""A folder that keeps what is done, so that a choice can go on, or be extended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from smalto.checks import Rows
-from smalto.choosing.grid import Point
+from smalto.choosing.grid import Grid, Point
 from smalto.choosing.path import Fit, Job, Problem
 from smalto.choosing.prediction import Predicted
 from smalto.learning.files.as_json import from_json, to_json
@@ -27,18 +27,23 @@ _WITHOUT_EFFECT = ("n_components", "n_threads", "callbacks", "random_state", "sp
 class Store:
     """The fits of a choice, one file each, in a folder that belongs to this choice alone."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, grid: Grid) -> None:
+        self.folder, self.grid = folder, grid
 
     @classmethod
-    def open(cls, path: Any, about: dict[str, Any], seed: int | None) -> tuple[Store, int | None]:
+    def open(
+        cls, path: Any, grid: Grid, about: dict[str, Any], seed: int | None
+    ) -> tuple[Store, int | None]:
         """Open a folder, or begin it; return it with the seed that it was begun with.
 
         Raise ValueError if it was begun for something else.
         """
         folder = Path(path)
+        if folder.exists() and not folder.is_dir():
+            message = f"store must be a folder, {folder} is a file: give another name"
+            raise NotADirectoryError(message)
         folder.mkdir(parents=True, exist_ok=True)
-        store, file = cls(folder), folder / _ABOUT
+        store, file = cls(folder, grid), folder / _ABOUT
         if file.exists():
             _, had, _ = read_file(file, (_ABOUT_KIND,))
             seed = store._check(had, about, seed)
@@ -70,7 +75,7 @@ class Store:
         return kept
 
     def _file(self, job: Job, point: Point) -> Path:
-        name = f"round{job.round}-start{job.start}-problem{point.problem}-atoms{point.n_atoms}"
+        name = f"round{job.round}-start{job.start}-{self.grid.key(point)}-atoms{point.n_atoms}"
         return self.folder / f"{name}.safetensors"
 
     def write(self, job: Job, point: Point, fit: Fit) -> None:
@@ -80,6 +85,7 @@ class Store:
             "cost": to_json(fit.cost, {}, ""),
             "seconds": fit.seconds,
             "share": fit.share,
+            "may_be_short": fit.may_be_short,
         }
         path = self._file(job, point)
         clear_leftovers(path)
@@ -98,25 +104,23 @@ class Store:
             atoms = arrays["D"].reshape(point.n_atoms, -1)
             seconds, share = float(settings["seconds"]), float(settings["share"])
             products = arrays["A"].reshape(point.n_atoms, point.n_atoms)
-            return Fit(predicted, float(cost), seconds, share, atoms, products)
+            short = bool(settings["may_be_short"])
+            return Fit(predicted, float(cost), seconds, share, short, atoms, products)
         except (KeyError, TypeError, ValueError) as error:
             message = f"{path} does not hold a fit: {error}. Remove it, and it is made again"
             raise ValueError(message) from error
 
 
-def about(problem: Problem, X: Rows, n_starts: int) -> dict[str, str]:
-    """Return what a store of fits must agree on, as short texts."""
+def about(problem: Problem, X: Rows) -> dict[str, str]:
+    """Return what a store of fits must agree on, as short texts; the grid may become larger."""
     params = problem.template.get_params(deep=False)
     params = {key: params[key] for key in sorted(params) if key not in _WITHOUT_EFFECT}
     return {
         "data": fingerprint(X),
         "estimator": type(problem.template).__name__,
         "parameters": repr({key: _exact(value) for key, value in params.items()}),
-        "n_atoms": repr(problem.grid.n_atoms),
-        problem.grid.name: repr(problem.grid.values),
         "held_out": repr(problem.held_out),
         "warm_effort": repr(problem.effort),
-        "n_starts": repr(n_starts),
     }
 
 

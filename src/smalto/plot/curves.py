@@ -40,7 +40,8 @@ def cost_curve(
     ----------
     histories : history, sequence of histories, or mapping of labels to histories
         A history is a sequence of records, as in ``learn(...).history``, a result of `learn`, a
-        state, a model, a fitted estimator, or the path of a log that `Log` writes or has written.
+        state, a model, a fitted estimator, or the path of a model, a checkpoint or a log that `Log`
+        writes or has written.
         Records at x = 0 and those without the chosen cost are skipped.
     x : {"seconds", "samples", "step"}, default "seconds"
         The quantity on the horizontal axis.

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from smalto.checks import Array, as_dictionary, as_rows
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -22,6 +26,16 @@ def new_figure(**settings: Any) -> Figure:
 def new_axes() -> Axes:
     """Create a figure for curves; return its axes."""
     return new_figure(figsize=(6.4, 4.0), dpi=150, layout="constrained").add_subplot()
+
+
+def atoms_of(D: Any) -> Array:
+    """Return atoms as an array; raise TypeError if D is what has atoms, such as a result."""
+    for name in ("D", "components_", "best_model"):
+        if not isinstance(D, np.ndarray) and hasattr(D, name):
+            message = f"D must be an array, got a {type(D).__name__}: give its {name}"
+            raise TypeError(message)
+    rows = as_rows("D", D)
+    return as_dictionary(rows, rows.shape[1], np.dtype(np.float64))
 
 
 def tidy(ax: Axes) -> None:

@@ -54,7 +54,8 @@ def records_of(run: History) -> Sequence[Record]:
     if isinstance(run, Log):
         return read_log(run.path)
     if isinstance(run, str | os.PathLike):
-        return read_log(Path(run))
+        path = Path(run)
+        return _saved(path) if path.suffix == ".safetensors" else read_log(path)
     for name in ("history", "history_"):
         found: Sequence[Record] | None = getattr(run, name, None)
         if found is not None:
@@ -62,23 +63,36 @@ def records_of(run: History) -> Sequence[Record]:
     if isinstance(run, Sequence) and all(hasattr(record, "batch_cost") for record in run):
         return cast("Sequence[Record]", run)
     message = (
-        "a history must be a result, a state, a model, a fitted estimator, the path of a log or a "
-        f"list of records, got {type(run).__name__}"
+        "a history must be a result, a state, a model, a fitted estimator, the path of a log or of "
+        f"a model, or a list of records, got {type(run).__name__}"
     )
     raise TypeError(message)
 
 
+def _saved(path: Path) -> Sequence[Record]:
+    """Return the records in the file of a model or of a state."""
+    from smalto.learning.files.container import read_file
+    from smalto.learning.files.model import Model
+    from smalto.learning.memory.state import State
+
+    kind, _, _ = read_file(path, ("model", "state"))
+    return Model.load(path).history if kind == "model" else State.load(path).history
+
+
 def read_log(path: Path) -> list[Record]:
     """Return the records that `Log` has written to a file, also while a run goes on."""
-    with path.open(encoding="utf-8", newline="") as file:
-        if path.suffix == ".csv":
-            rows = [_from_csv(row) for row in csv.DictReader(file)]
-        else:
-            rows = [json.loads(line) for line in file if line.endswith("\n")]
     try:
+        with path.open(encoding="utf-8", newline="") as file:
+            if path.suffix == ".csv":
+                reader = csv.DictReader(file)
+                rows = [_from_csv(row) for row in reader]
+                if "step" not in (reader.fieldnames or ()):
+                    raise ValueError("it has no column step")  # noqa: EM101, TRY301
+            else:
+                rows = [json.loads(line) for line in file if line.endswith("\n")]
         return [_record(row) for row in rows]
-    except (TypeError, KeyError, ValueError) as error:
-        message = f"{path} is not a log of a run: {error!r}"
+    except (AttributeError, TypeError, KeyError, ValueError, csv.Error) as error:
+        message = f"{path} is not the log of a run, as Log writes it (.jsonl or .csv): {error}"
         raise ValueError(message) from error
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from smalto.checks import Array, as_dictionary, as_rows, check_finite, check_integer
-from smalto.plot.figures import new_axes, new_figure, tidy
+from smalto.checks import Array, check_finite, check_integer, check_number
+from smalto.plot.figures import atoms_of, new_axes, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_WIDTH, _HEIGHT = 0.9, 0.84  # of the lines in a panel of 1 by 1
 
 
 def atom_lines(
@@ -50,37 +52,65 @@ def atom_lines(
     >>> import numpy as np
     >>> from smalto.plot import atom_lines
     >>> D = np.sin(np.outer([1, 2, 3], np.linspace(0, 6, 64)))
-    >>> len(atom_lines(D, n_channels=2).axes)
-    3
+    >>> figure = atom_lines(D, n_channels=2)
+    >>> [text.get_text() for text in figure.axes[0].texts]  # the numbers of the atoms
+    ['0', '1', '2']
     """
-    rows = as_rows("D", D)
-    atoms = as_dictionary(rows, rows.shape[1], np.dtype(np.float64))
+    atoms = atoms_of(D)
     n_channels = check_integer("n_channels", n_channels)
+    if sampling_rate is not None:
+        sampling_rate = check_number("sampling_rate", sampling_rate, low=0, strict=True)
     if atoms.shape[1] % n_channels:
         message = f"n_channels must divide the {atoms.shape[1]} features, got {n_channels}"
         raise ValueError(message)
     numbers = np.arange(len(atoms)) if order is None else _check_order(order, len(atoms))
     n_columns = math.ceil(math.sqrt(1.6 * len(numbers)))
     n_rows = math.ceil(len(numbers) / n_columns)
-    length = atoms.shape[1] // n_channels
     size = (min(1.7 * n_columns, 16.0), min((0.5 + 0.45 * n_channels) * n_rows + 0.4, 24.0))
     figure = new_figure(figsize=size, dpi=110, layout="constrained")
-    at = np.arange(length) / (1.0 if sampling_rate is None else sampling_rate)
-    for place, number in enumerate(numbers):
-        ax = figure.add_subplot(n_rows, n_columns, place + 1)
-        channels = atoms[number].reshape(n_channels, length)
-        step = 1.1 * float(np.ptp(channels)) or 1.0
-        for row, channel in enumerate(channels):
-            ax.plot(at, channel - row * step, linewidth=1.1, color="C0")
-        ax.set_title(str(number), fontsize=7, pad=2, loc="left", color="0.4")
-        ax.set_yticks([])
-        ax.spines[["top", "right", "left"]].set_visible(False)
-        ax.tick_params(labelsize=6, length=2)
-        if sampling_rate is None or place + n_columns < len(numbers):
-            ax.set_xticks([])
-        else:
-            ax.set_xlabel("seconds", fontsize=7)
+    ax = figure.add_subplot()  # one for all panels: a thousand take a minute to draw
+    lefts, bottoms = np.arange(len(numbers)) % n_columns, -(np.arange(len(numbers)) // n_columns)
+    shown = _in_panels(atoms[numbers].reshape(len(numbers), n_channels, -1), lefts, bottoms)
+    _draw_segments(ax, shown, linewidth=1.1 if len(numbers) <= 200 else 0.6, color="C0")
+    x, y = np.stack([lefts, lefts + _WIDTH], axis=-1), np.stack([bottoms, bottoms], axis=-1)
+    _draw_segments(ax, np.stack([x, y], axis=-1), linewidth=0.6, color="0.7")
+    for number, left, bottom in zip(numbers, lefts.tolist(), bottoms.tolist(), strict=True):
+        name = ax.text(left, bottom + _HEIGHT, str(number), fontsize=6, color="0.4", va="bottom")
+        name.set_in_layout(False)  # it lies inside, and measuring takes long
+    ax.set_xlim(-0.02, n_columns)
+    ax.set_ylim(1.0 - n_rows - 0.05, 1.05)
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)
+    ax.tick_params(labelsize=6, length=2)
+    ax.set_xticks([])
+    if sampling_rate is not None:
+        ends = np.arange(n_columns)[:, None] + [0.0, _WIDTH]
+        last = (shown.shape[1] - 1) / sampling_rate
+        ax.set_xticks(ends.ravel(), ["0", f"{last:.3g}"] * n_columns)
+        ax.set_xlabel("seconds", fontsize=7)
     return figure
+
+
+def _in_panels(channels: Array, lefts: Array, bottoms: Array) -> Array:
+    """Return the points (k times channels, length, 2) of lines in panels of 1 by 1.
+
+    The channels of an atom have one scale, and stand below one another.
+    """
+    k, n_channels, length = channels.shape
+    low = channels.min(axis=(1, 2), keepdims=True)
+    span = channels.max(axis=(1, 2), keepdims=True) - low
+    y = (channels - low) / np.where(span > 0, span, 1.0)
+    y = (y + 1.1 * np.arange(n_channels)[::-1, None]) / (1.1 * n_channels - 0.1)
+    y = bottoms[:, None, None] + 0.04 + (_HEIGHT - 0.06) * y
+    x = lefts[:, None] + np.linspace(0.0, _WIDTH, length)
+    x = np.broadcast_to(x[:, None], y.shape)
+    return np.stack([x, y], axis=-1).reshape(k * n_channels, length, 2)
+
+
+def _draw_segments(ax: Axes, segments: Array, **style: Any) -> None:
+    from matplotlib.collections import LineCollection
+
+    ax.add_collection(LineCollection(list(segments), **style))
 
 
 def along_chromosomes(
@@ -157,7 +187,9 @@ def along_chromosomes(
             )
     ax.axhline(0.0, color="0.4", linewidth=0.8)
     ax.set_xlim(-0.01, len(labels) + 0.01)
-    ax.set_xticks(middles, [str(label) for label in labels], fontsize=8)
+    # At most 40 characters of a name, and no formula.
+    shown = [str(label)[:40].replace("$", r"\$") for label in labels]
+    ax.set_xticks(middles, shown, fontsize=8)
     ax.set_xlabel("chromosome")
     ax.set_ylabel("weight")
     tidy(ax)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from smalto.checks import Array, as_dictionary, as_rows, check_integer
-from smalto.plot.figures import new_figure
+from smalto.checks import Array, check_integer
+from smalto.plot.figures import atoms_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,8 +171,7 @@ def check_shape(patch_shape: Sequence[int] | None, m: int) -> tuple[int, ...]:
 
 def _check_atoms(D: ArrayLike, order: ArrayLike | None) -> Array:
     """Return the atoms to show as float64."""
-    rows = as_rows("D", D)
-    atoms = as_dictionary(rows, rows.shape[1], np.dtype(np.float64))
+    atoms = atoms_of(D)
     if order is None:
         return atoms
     numbers = np.asarray(order)

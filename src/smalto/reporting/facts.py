@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ import numpy as np
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder
 from smalto.learning._learn import Result
+from smalto.learning.callbacks.log import Log
 from smalto.learning.files.model import Model
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
+from smalto.plot.histories import read_log
 from smalto.reporting.html import shortened
 from smalto.reporting.number_texts import duration, in_bytes
 
@@ -38,10 +41,10 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a dictionary and of the run that it comes from."""
+    """What is known of a dictionary and of the run that it comes from; a log has no dictionary."""
 
-    D: Array
-    coder: Coder
+    D: Array | None
+    coder: Coder | None
     settings: dict[str, str]
     history: Sequence[Record] = ()
     stopped: str | None = None  # as in `Result.stopped`; None if that is unknown
@@ -56,7 +59,7 @@ class Facts:
 
 
 def facts_of(what: Any) -> Facts:
-    """Return the facts about a result, a state, a model or a fitted estimator."""
+    """Return the facts about a result, a state, a model, a fitted estimator or a log."""
     if isinstance(what, Result):
         return facts_of_state(what.state, what.D, what.stopped)
     if isinstance(what, State):
@@ -65,9 +68,13 @@ def facts_of(what: Any) -> Facts:
         return _facts_of_model(what)
     if isinstance(getattr(what, "state_", None), State):
         return _facts_of_estimator(what)
+    if isinstance(what, Log):
+        return _facts_of_log(what.path)
+    if isinstance(what, str | os.PathLike):
+        return _facts_of_log(Path(what))
     message = (
-        "a report is about a Result, a State, a Model or a fitted estimator such as "
-        f"DictionaryLearning, got {type(what).__name__}"
+        "a report is about a Result, a State, a Model, a fitted estimator such as "
+        f"DictionaryLearning, or the log of a run, got {type(what).__name__}"
     )
     raise TypeError(message)
 
@@ -116,6 +123,13 @@ def _facts_of_model(model: Model) -> Facts:
         patch_shape=None if patch is None else tuple(int(side) for side in patch),
         names=model.info.get("names"),
     )
+
+
+def _facts_of_log(path: Path) -> Facts:
+    history = read_log(path)
+    timings = {"learning": duration(history[-1].seconds)} if history else {}
+    settings = _brief({"log": str(path)})
+    return Facts(D=None, coder=None, settings=settings, history=history, timings=timings)
 
 
 def _facts_of_estimator(estimator: Any) -> Facts:

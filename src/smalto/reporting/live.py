@@ -11,6 +11,7 @@ from typing import Any
 from smalto.checks import check_number
 from smalto.kernels.compiling import seconds_of_compiling
 from smalto.learning.callbacks.base import Callback, Share
+from smalto.learning.callbacks.time_left import TimeLeft
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 from smalto.reporting.data_facts import Samples, code_samples, some_samples
@@ -85,7 +86,8 @@ class Report(Callback):
         self._samples: Samples | None = None
         self._began = time.monotonic()
         self._compiled = seconds_of_compiling()
-        self._from: float | None = None  # share that was done when the run began
+        self._left = TimeLeft()
+        self._begun = False
         self._due = 0.0  # when to write the next page
         self._wait = self.every_seconds
 
@@ -100,8 +102,11 @@ class Report(Callback):
         """Write a page if one is due."""
         if self._state is not state:  # `partial_fit` has no beginning
             self._take(state)
-        if time.monotonic() >= self._due:
-            self._try_to_write(self._running(record))
+        due = time.monotonic() >= self._due
+        if due or not self._begun:  # the time left counts from the first step
+            running, self._begun = self._running(record), True
+            if due:
+                self._try_to_write(running)
 
     def end(self, stopped: str, error: BaseException | None) -> None:
         """Write the last page, which does not load itself again."""
@@ -133,13 +138,7 @@ class Report(Callback):
     def _running(self, record: Record | None) -> Running:
         """Return how far the run is."""
         share = None if self._share is None or record is None else self._share(record)
-        left = None
-        if share is not None:
-            if self._from is None:
-                self._from = share
-            if share > self._from:
-                spent = time.monotonic() - self._began
-                left = spent * (1.0 - share) / (share - self._from)
+        left = None if share is None else self._left.after(share)
         return Running(self._wait, share, left)
 
     def _try_to_write(
@@ -163,7 +162,7 @@ class Report(Callback):
         look = look_of(facts, self.patch_shape, self.names, self.n_channels)
         coded = None
         if self._samples is not None and failure is None:
-            coded = code_samples(self._samples, facts.D, facts.coder)
+            coded = code_samples(self._samples, self._state.D, self._state.coder.fixed())
         title = title_of(self.title, facts)
         write_text(self.path, page_html(Page(title, facts, look, self._samples, coded, running)))
         self._wait = max(self.every_seconds, (time.thread_time() - began) / _SHARE)

@@ -46,17 +46,23 @@ class Page(NamedTuple):
 
 def page_html(page: Page) -> str:
     """Return the page as HTML."""
-    facts = page.facts
-    atoms = atom_facts(facts.D, facts.energy, facts.last_used)
-    view = view_of(facts.D, page.look)
+    facts, style = page.facts, ""
     coded = page.coded if isinstance(page.coded, Coded) else None
+    atoms, sections = None, Html("")
+    if facts.D is not None:
+        atoms = atom_facts(facts.D, facts.energy, facts.last_used)
+        view = view_of(facts.D, page.look)
+        style = view.style
+        sections = join(
+            _dictionary_section(atoms, view),
+            _table_section(atoms, view, coded, page.look),
+            _samples_section(page, view, coded),
+        )
     body = join(
         _header(page),
         _key_numbers(facts, atoms, coded),
         _run_section(facts),
-        _dictionary_section(atoms, view),
-        _table_section(atoms, view, coded, page.look),
-        _samples_section(page, view, coded),
+        sections,
         _facts_section(page),
         element("footer", f"Written by smalto on {time.strftime('%Y-%m-%d %H:%M:%S %Z')}."),
     )
@@ -66,7 +72,7 @@ def page_html(page: Page) -> str:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         _refresh(page.running),
         element("title", page.title),
-        element("style", Html((_HERE / "page.css").read_text(encoding="utf-8") + view.style)),
+        element("style", Html((_HERE / "page.css").read_text(encoding="utf-8") + style)),
     )
     attributes = {
         "data_written": f"{time.time():.0f}",
@@ -114,10 +120,12 @@ def _because(stopped: str) -> str:
     return f"The run has ended: {REASONS.get(stopped, stopped)}."
 
 
-def _key_numbers(facts: Facts, atoms: AtomFacts, coded: Coded | None) -> Html:
+def _key_numbers(facts: Facts, atoms: AtomFacts | None, coded: Coded | None) -> Html:
     """Return the numbers that matter most, in a row of tiles."""
-    k, m = facts.D.shape
-    found: list[tuple[str, str, str]] = [("atoms", f"{k:,}", f"of {m:,} features")]
+    found: list[tuple[str, str, str]] = []
+    if facts.D is not None:
+        k, m = facts.D.shape
+        found.append(("atoms", f"{k:,}", f"of {m:,} features"))
     if facts.history:
         last = facts.history[-1]
         found.append(("samples", _large(last.samples), f"{last.step:,} steps"))
@@ -135,8 +143,9 @@ def _key_numbers(facts: Facts, atoms: AtomFacts, coded: Coded | None) -> Html:
         found.append(("replaced", f"{replaced:,}", "atoms"))
     if coded is not None:
         found.append(("R²", percent(coded.r2), f"{coded.n:,} samples"))
-    found.append(("unused", f"{int(atoms.unused.sum()):,}", "atoms"))
-    if k > 1:
+    if atoms is not None:
+        found.append(("unused", f"{int(atoms.unused.sum()):,}", "atoms"))
+    if atoms is not None and len(atoms.cosine) > 1:
         found.append(("coherence", f"{float(atoms.cosine.max()):.3f}", "at most"))
     tiles = [
         element("div", element("dt", name), element("dd", value, " ", element("small", more)))

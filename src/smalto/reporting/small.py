@@ -45,15 +45,17 @@ def small_report(what: Any) -> str:
         element("span", _summary(facts), style=_MUTED),
         element("div", _atoms(facts), style="margin:6px 0"),
         sparkline(costs) if len(costs) > 2 else None,
-        element("div", shortened(repr(facts.coder)), style=_MUTED),
+        None if facts.coder is None else element("div", shortened(repr(facts.coder)), style=_MUTED),
     ]
     return str(element("div", *parts, style="line-height:1.5"))
 
 
 def _summary(facts: Facts) -> str:
-    k, m = facts.D.shape
-    atoms = atom_facts(facts.D, facts.energy, None)
-    words = [f"{k:,} atoms of {m:,} features"]
+    words, unused = [], 0
+    if facts.D is not None:
+        k, m = facts.D.shape
+        words.append(f"{k:,} atoms of {m:,} features")
+        unused = int(atom_facts(facts.D, facts.energy, None).unused.sum())
     if facts.history:
         last = facts.history[-1]
         words.append(f"{last.samples:,} samples in {duration(last.seconds)}")
@@ -64,7 +66,6 @@ def _summary(facts: Facts) -> str:
             words.append(f"cost {brief(last.batch_cost)}")
         if math.isfinite(last.mean_nonzeros):
             words.append(f"{last.mean_nonzeros:.1f} nonzeros")
-    unused = int(atoms.unused.sum())
     if unused:
         words.append(f"{unused} unused atoms")
     if facts.stopped is not None:
@@ -72,8 +73,10 @@ def _summary(facts: Facts) -> str:
     return " · ".join(words)
 
 
-def _atoms(facts: Facts) -> Html:
-    """Return the most used atoms, as they look best, or as lines."""
+def _atoms(facts: Facts) -> Html | None:
+    """Return the most used atoms, as they look best, or as lines; None if it is a log."""
+    if facts.D is None:
+        return None
     look = look_of(facts, None, None, None)
     order = atom_facts(facts.D, facts.energy, None).order[:_ATOMS]
     some = facts.D[order]

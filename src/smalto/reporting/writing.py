@@ -25,7 +25,7 @@ def write_report(
     n_channels: int | None = None,
     title: str | None = None,
 ) -> Path:
-    """Write a page about a result, a state, a model or a fitted estimator.
+    """Write a page about a result, a state, a model, a fitted estimator or the log of a run.
 
     The file needs nothing else, and no network. It has the settings, costs and time of the run, the
     use of atoms, the dictionary and a table of the atoms that can be sorted and searched. If samples
@@ -33,8 +33,8 @@ def write_report(
 
     Parameters
     ----------
-    what : Result, State, Model or fitted estimator
-        What to report.
+    what : Result, State, Model, fitted estimator, Log or path of a log
+        What to report. Of a log (.jsonl or .csv) there are only the curves, no atoms.
     path : path, default "report.html"
         The file to write; an existing one is replaced.
     X : array, CSR array, path or source, optional
@@ -74,8 +74,13 @@ def write_report(
     page = check_page(path)
     facts = facts_of(what)
     look = look_of(facts, patch_shape, names, n_channels)
-    samples = None if X is None else some_samples(X, facts.D.shape[1])
-    coded = None if samples is None else code_samples(samples, facts.D, facts.coder, facts.prepare)
+    samples = coded = None
+    if X is not None:
+        if facts.D is None or facts.coder is None:
+            message = "a log has no atoms to code samples with: leave X out, or give the model"
+            raise ValueError(message)
+        samples = some_samples(X, facts.D.shape[1])
+        coded = code_samples(samples, facts.D, facts.coder, facts.prepare)
     shown = Page(title_of(title, facts), facts, look, samples, coded)
     write_text(page, page_html(shown))
     return page
@@ -88,6 +93,8 @@ def look_of(
     n_channels: int | None,
 ) -> Look:
     """Return how to show atoms: as wanted, or as the model knows."""
+    if facts.D is None:
+        return Look()
     m = facts.D.shape[1]
     if patch_shape is None and names is None and n_channels is None:
         if facts.patch_shape is not None:
@@ -99,4 +106,6 @@ def look_of(
 
 def title_of(title: str | None, facts: Facts) -> str:
     """Return the title of a page."""
-    return f"{len(facts.D):,} atoms" if title is None else shortened(title)
+    if title is None:
+        return "A run" if facts.D is None else f"{len(facts.D):,} atoms"
+    return shortened(title)

@@ -61,10 +61,14 @@ class Callbacks:
     def __init__(self, callbacks: Any = ()) -> None:
         """Check that all callbacks are callable; raise TypeError if not."""
         if not isinstance(callbacks, Iterable):
-            message = f"callbacks must be a sequence of callables, got {callbacks!r}"
+            message = f"callbacks must be a sequence of callables, got {callbacks!r}: give a list"
             raise TypeError(message)
         self._callbacks: list[CallbackLike] = list(callbacks)
         for number, callback in enumerate(self._callbacks):
+            if isinstance(callback, type) and issubclass(callback, Callback):
+                name = callback.__name__
+                message = f"callbacks[{number}] is the class {name}; did you mean {name}(...)?"
+                raise TypeError(message)
             check_kind(f"callbacks[{number}]", callback, Callable, "callable")
 
     def begin(self, state: State, share: Share) -> None:

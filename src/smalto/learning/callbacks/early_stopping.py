@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from smalto.checks import check_integer, check_number
 from smalto.learning.callbacks.base import Callback
@@ -22,6 +23,10 @@ class EarlyStopping(Callback):
     16, 24, 32, 48, ...: more and more batches, since single ones vary. With `Batch`, whose batches
     are all samples, it is that of each of these steps. The whole ``state.history`` counts, also
     after resuming.
+
+    Costs with different λ cannot be compared: where λ has changed, as ``Lasso(mean_nonzeros=10)``
+    lets it, the next cost is what later ones are compared with. So it is where NMF goes on to all
+    of the data.
 
     Parameters
     ----------
@@ -49,10 +54,14 @@ class EarlyStopping(Callback):
         evaluations = list(_costs(state))
         if not evaluations or evaluations[-1][0] != record.step:
             return False
-        best, waited = float("inf"), 0
-        for _, cost in evaluations:
-            improves = cost < best * (1.0 - self.tol)
-            best, waited = (cost, 0) if improves else (best, waited + 1)
+        best, waited, problem = float("inf"), 0, evaluations[0][2]
+        for _, cost, now in evaluations:
+            if now != problem:
+                best, problem = cost, now
+            elif cost < best * (1.0 - self.tol):
+                best, waited = cost, 0
+            else:
+                waited += 1
         return waited >= self.patience
 
 
@@ -65,20 +74,27 @@ def _is_due(step: int) -> bool:
     return step >= _FIRST and _in_schedule(step)
 
 
-def _costs(state: State) -> Iterator[tuple[int, float]]:
-    """Yield each step at which the cost was evaluated, and the cost."""
+def _costs(state: State) -> Iterator[tuple[int, float, Any]]:
+    """Yield each step at which the cost was evaluated, the cost, and what of: equal if comparable."""
     if any(record.test_cost is not None for record in state.history):
         for record in state.history:
             if record.test_cost is not None:
-                yield record.step, record.test_cost
+                yield record.step, record.test_cost, record.lam
         return
     is_whole = isinstance(state.learner, Batch)
     since: list[float] = []
+    problem: Any = None
     for record in state.history:
+        now = (
+            record.lam,
+            record.surrogate is None,
+        )  # the first steps of NMF have a part of the data
+        if now != problem:
+            since, problem = [], now
         if is_whole and record.surrogate is not None:  # not of a part of the data
             since = [record.surrogate]
         elif not is_whole:
             since.append(record.batch_cost)
         if since and _is_due(record.step):
-            yield record.step, sum(since) / len(since)
+            yield record.step, sum(since) / len(since), problem
             since = []

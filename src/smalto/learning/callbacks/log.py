@@ -94,6 +94,9 @@ class Log(Callback):
         """Put a complete file in the place of the old one."""
         self.close()
         new = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        if not new.parent.is_dir():
+            message = f"there is no folder {new.parent} for {self.path.name}: create it first"
+            raise FileNotFoundError(message)
         with new.open("w", encoding="utf-8", newline="") as file:
             file.write(self._as_line(None))
             file.writelines(map(self._as_line, history))
@@ -139,3 +142,4 @@ def _text(value: float | None) -> str:
 
 
 _LINES: dict[str, Callable[[Record | None], str]] = {".jsonl": _as_json, ".csv": _as_csv}
+LOG_SUFFIXES = tuple(_LINES)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 import time
 from typing import Any
 
 from smalto.checks import check_number
 from smalto.learning.callbacks.base import Callback, Share
+from smalto.learning.callbacks.time_left import TimeLeft
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 
@@ -43,8 +44,9 @@ class Progress(Callback):
         self._cost: float | None = None
         self._held_out = ""  # cost, as it was measured last
         self._line = ""  # that is not on the screen yet
-        self._began = self._told = time.monotonic()
-        self._from: float | None = None  # share that was done at the first step
+        self._last: tuple[float | None, str] = None, ""  # share and text, as shown last
+        self._told = time.monotonic()
+        self._left = TimeLeft()
 
     def begin(self, state: State, share: Share) -> None:
         """Start anew."""
@@ -60,10 +62,23 @@ class Progress(Callback):
 
     def show(self, share: float | None, about: str) -> None:
         """Show how much is done, if that is known, and a text, in a bar or a line."""
+        left = None if share is None else self._left.after(share)
+        self._last = share, about
+        self._put(
+            share, "" if left is None else f"{int(left) // 60}:{int(left) % 60:02} left", about
+        )
+
+    def end(self, stopped: str, error: BaseException | None) -> None:
+        """Say that a run has ended before its limits: no time is left then."""
+        share, about = self._last
+        if share is not None and share < 1.0:
+            self._put(share, "ended", about)
+
+    def _put(self, share: float | None, left: str, about: str) -> None:
         if _has_bar():
-            self._show_bar(share, about)
+            self._show_bar(share, left, about)
         else:
-            self._show_line(share, about)
+            self._show_line(share, left, about)
 
     def _about(self, record: Record) -> str:
         if record.test_cost is not None:
@@ -74,33 +89,29 @@ class Progress(Callback):
             f"{record.mean_nonzeros:.1f} nonzeros, {speed:,.0f} samples/s"
         )
 
-    def _show_bar(self, share: float | None, about: str) -> None:
+    def _show_bar(self, share: float | None, left: str, about: str) -> None:
         if self._bar is None:
             from tqdm.auto import tqdm  # on first use: it takes longer to import than to run
 
-            wide = shutil.get_terminal_size().columns > 0  # some terminals do not know
+            known = _knows_its_size()
             # tqdm puts a comma before what is set as "postfix".
-            rest = "" if share is None else " {percentage:3.0f}%|{bar}| {remaining} left"
+            rest = "" if share is None else " {percentage:3.0f}%|{bar}| {unit}"
             self._bar = tqdm(
                 total=None if share is None else 1.0,
                 desc=self.label,
                 bar_format=f"{{desc}}{rest}{{postfix}}",
-                dynamic_ncols=wide,
-                ncols=None if wide else 100,
+                dynamic_ncols=known,
+                ncols=None if known else 100,
+                nrows=None if known else 24,
             )
+        self._bar.unit = left or "? left"
         self._bar.set_postfix_str(about, refresh=False)
         self._bar.update(1 if share is None else share - self._bar.n)
 
-    def _show_line(self, share: float | None, about: str) -> None:
-        now, left = time.monotonic(), ""
-        if share is not None:
-            if self._from is None:
-                self._from = share
-            left = f"{100 * share:.0f} %, "
-            if share > self._from:
-                seconds = (now - self._began) * (1.0 - share) / (share - self._from)
-                left += f"{int(seconds) // 60}:{int(seconds) % 60:02} left, "
-        self._line = f"{self.label}: {left}{about}\n"
+    def _show_line(self, share: float | None, left: str, about: str) -> None:
+        now = time.monotonic()
+        done = "" if share is None else f"{100 * share:.0f} %"
+        self._line = f"{self.label}: {', '.join(filter(None, (done, left, about)))}\n"
         if now - self._told >= self.every_seconds:
             self._told = now
             self._write()
@@ -125,3 +136,11 @@ class Progress(Callback):
 
 def _has_bar() -> bool:
     return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+
+
+def _knows_its_size() -> bool:
+    """Return whether the standard error is not a terminal that says it has no columns or rows."""
+    try:
+        return min(os.get_terminal_size(sys.stderr.fileno())) > 0
+    except (OSError, ValueError, AttributeError):  # of a notebook, or replaced by something else
+        return True
