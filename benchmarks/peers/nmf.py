@@ -1,14 +1,15 @@
-"""NMF and non-negative sparse coding against scikit-learn and SPAMS, on sets D, E and F.
+"""NMF and non-negative sparse coding against other programs, on pictures, texts and counts.
 
 Cost ½‖X − CD‖²/n (+ lam ΣC/n for sparse coding) against seconds. The seconds include coding all
 samples over the dictionary reached, with the coder of the same package: `encode`, `spams.lasso`,
 `MiniBatchNMF.transform` (scikit-learn's `NMF` returns codes with its dictionary). "learning alone"
 excludes coding. The cost of a dictionary is always that of exact codes. The target is 1 % above
 the lowest cost that any of the others reaches within the time limit; times between two
-measurements are interpolated. All samples have norm 1 and are float32.
+measurements are interpolated. All samples are float32; pictures and texts have norm 1.
 
 Run it with ``python -m benchmarks.peers.nmf``. D and E are the faces of CBCL and of Yale B, in the
-folder named by SMALTO_DATA; without it only F is run.
+folder named by SMALTO_DATA, without which they are left out, and F are patches. "text", "texts" and
+"cells" are sparse, with planted factors (`sparse_counts.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 
+from benchmarks.peers import sparse_counts
 from benchmarks.peers.common import (
     Array,
     add_clock,
@@ -37,11 +40,13 @@ from benchmarks.peers.common import (
     table,
     timed,
 )
+from benchmarks.peers.extrapolated_hals import extrapolated_hals
 from smalto import NMF, encode
 from smalto.coders import Lasso
 from smalto.datasets import natural_images, random_patches
 
 WITHIN = 1.01  # of the lowest cost of the others
+SETS = [*"DEF", "text", "texts", "cells"]
 SPACING = 1.2  # ratio of the times at which a run is measured
 
 
@@ -49,7 +54,7 @@ SPACING = 1.2  # ratio of the times at which a run is measured
 class Task:
     """The input of all methods."""
 
-    X: Array
+    X: Any  # dense or CSR
     k: int
     lam: float
     limit: float
@@ -91,8 +96,13 @@ class Curve:
         return min(reached or self.cost[:1], default=math.inf)
 
 
-def load(name: str, quick: bool) -> tuple[Array, int]:
-    """Return rows of unit norm, and the number of atoms that the paper learns from them."""
+def load(name: str, quick: bool) -> tuple[Any, int]:
+    """Return samples, and the number of atoms to learn from them: the paper's for D, E and F."""
+    if name == "cells":
+        return sparse_counts.cells(*((300, 400) if quick else (2_000, 7_750))), 10
+    if name in ("text", "texts"):
+        shape = (2_735, 4_785) if name == "text" else (100_000, 10_000)
+        return sparse_counts.texts(*((400, 500) if quick else shape)), 20
     if name == "F":
         n, size = (2000, 8) if quick else (100_000, 16)
         X = random_patches(
@@ -111,12 +121,17 @@ def load(name: str, quick: bool) -> tuple[Array, int]:
 
 def cost_of(X: Array, C: Any, D: Array, lam: float) -> float:
     """Return the mean cost of given codes, summed in float64."""
-    total = 0.0
-    for begin in range(0, len(X), 4096):
+    total, n = 0.0, X.shape[0]
+    if scipy.sparse.issparse(X):
+        dense = C.toarray() if scipy.sparse.issparse(C) else C
+        inner = np.vdot(dense.T @ dense, (D @ D.T).astype(np.float64))
+        squares = float(np.sum(np.square(X.data, dtype=np.float64)))
+        total = 0.5 * squares - np.sum(dense * (X @ D.T), dtype=np.float64) + 0.5 * inner
+    for begin in range(0, 0 if scipy.sparse.issparse(X) else n, 4096):
         rows = slice(begin, begin + 4096)
         residual = X[rows] - C[rows] @ D
         total += 0.5 * float(np.sum(residual * residual, dtype=np.float64))
-    return (total + lam * float(C.sum(dtype=np.float64))) / len(X)
+    return (total + lam * float(C.sum(dtype=np.float64))) / n
 
 
 def measured(task: Task, D: Array) -> tuple[float, float]:
@@ -203,10 +218,10 @@ def sklearn_online(task: Task, seed: int) -> Curve:
     model = MiniBatchNMF(task.k, random_state=seed)
     rng = np.random.default_rng(seed)
     while seconds < task.limit:
-        order = rng.permutation(len(X))
-        for first in range(0, len(X), 1024):
+        order = rng.permutation(X.shape[0])
+        for first in range(0, X.shape[0], 1024):
             batch = X[order[first : first + 1024]]
-            if seconds == 0.0 and len(batch) < task.k:
+            if seconds == 0.0 and batch.shape[0] < task.k:
                 continue
             seconds += timed(model.partial_fit, batch, clock=task.clock)[0]
             if seconds >= due:
@@ -253,15 +268,30 @@ def spams_runs(kind: str) -> Callable[[Task, int], Curve]:
     return run
 
 
-def rivals(lam: float) -> Iterator[Callable[[Task, int], Curve]]:
+def hals(task: Task, seed: int) -> Curve:
+    """Run extrapolated HALS in NumPy."""
+    curve, off, begin = Curve("extrapolated HALS"), 0.0, task.clock()
+    for C, D in extrapolated_hals(task.X, task.k, seed):
+        now = task.clock()
+        seconds = now - begin - off
+        if not curve.seconds or seconds >= SPACING * curve.seconds[-1] or seconds >= task.limit:
+            curve.add(seconds, 0.0, cost_of(task.X, C, D, 0.0))
+        off += task.clock() - now
+        if seconds >= task.limit:
+            break
+    return curve
+
+
+def rivals(task: Task) -> Iterator[Callable[[Task, int], Curve]]:
     """Return the methods that solve this problem."""
-    if lam == 0.0:
+    if task.lam == 0.0:
         yield sklearn_batch("cd", "nndsvda")
         yield sklearn_batch("cd", "random")
         yield sklearn_batch("mu", "nndsvda")
         yield sklearn_online
-    if importable("spams"):
-        yield spams_runs("nmf" if lam == 0.0 else "nnsc")
+        yield hals
+    if importable("spams") and not scipy.sparse.issparse(task.X):
+        yield spams_runs("nmf" if task.lam == 0.0 else "nnsc")
 
 
 def compare(name: str, task: Task, starts: int) -> dict[str, Any]:
@@ -272,7 +302,7 @@ def compare(name: str, task: Task, starts: int) -> dict[str, Any]:
     with blas_threads(task.threads):
         smalto(replace(task, X=task.X[: 20 * task.k], limit=0.5), 0)  # compile the kernels
         curves: list[list[Curve]] = [
-            [method(task, seed) for seed in range(starts)] for method in [smalto, *rivals(task.lam)]
+            [method(task, seed) for seed in range(starts)] for method in [smalto, *rivals(task)]
         ]
     lasts = [float(np.mean([c.by(1.02 * task.limit + 1.0) for c in runs])) for runs in curves]
     target = WITHIN * float(min(lasts[1:], default=lasts[0]))
@@ -323,7 +353,7 @@ def main() -> None:
         description="NMF and NNSC against other packages.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--sets", nargs="+", choices="DEF", default=list("DEF"))
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--problems", nargs="+", choices=["nmf", "nnsc"], default=["nmf", "nnsc"])
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--starts", type=int, default=3)
@@ -334,7 +364,7 @@ def main() -> None:
     if options.quick:
         options.sets, options.threads, options.starts, options.limit = ["F"], [1], 1, 0.5
     if not os.environ.get("SMALTO_DATA"):
-        options.sets = [name for name in options.sets if name == "F"]
+        options.sets = [name for name in options.sets if name not in "DE"]
     about = machine()
     announce(about)
     warnings.filterwarnings("ignore", module="sklearn")  # ConvergenceWarning

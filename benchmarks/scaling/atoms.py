@@ -37,13 +37,13 @@ def samples(n: int, m: int, k: int, nonzeros: int, seed: int = 0) -> Any:
     return X
 
 
-def measure(k: int, m: int, nonzeros: int, steps: int) -> dict[str, float]:
+def measure(k: int, m: int, nonzeros: int, steps: int, epochs: int) -> dict[str, float]:
     """Return microseconds per sample after the first step, the samples of a step, and gigabytes."""
     data = samples(2 * k * (1 + steps), m, k, nonzeros)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     result = learn(
-        data, k, Lasso(mean_nonzeros=nonzeros), learner=Online(2 * k), max_steps=1 + steps,
-        n_threads=1, random_state=0,
+        data, k, Lasso(mean_nonzeros=nonzeros), learner=Online(2 * k),
+        max_steps=epochs * (1 + steps), n_threads=1, random_state=0,
     )  # fmt: skip
     first, last = result.history[0], result.history[-1]
     count = last.samples - first.samples
@@ -64,15 +64,17 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=768)
     parser.add_argument("--nonzeros", type=int, default=30)
     parser.add_argument("--steps", type=int, default=1, help="steps after the first one")
+    parser.add_argument("--epochs", type=int, default=1, help="passes over these samples")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        found = measure(options.atoms[0], options.features, options.nonzeros, options.steps)
+        sizes = options.features, options.nonzeros, options.steps, options.epochs
+        found = measure(options.atoms[0], *sizes)
         print(json.dumps(found))
         return
     for k in options.atoms:
         command = [sys.executable, "-m", "benchmarks.scaling.atoms", "--child", "--atoms", str(k)]
-        for name in ("features", "nonzeros", "steps"):
+        for name in ("features", "nonzeros", "steps", "epochs"):
             command += [f"--{name}", str(getattr(options, name))]
         print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="")
 

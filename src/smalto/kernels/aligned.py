@@ -23,8 +23,8 @@ def empty(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
     return np.asarray(raw[first : first + count].view(dtype).reshape(sizes))
 
 
-def reused(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """``empty`` in the memory that this thread got before, whose contents are then lost.
+def reused(shape: tuple[int, ...], dtype: Any, name: str = "raw") -> np.ndarray:
+    """``empty`` in the memory that this thread got before by this name, whose contents are then lost.
 
     Memory that is new from the system takes about as long to be touched as a matrix product to be
     computed there.
@@ -33,9 +33,10 @@ def reused(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     count = math.prod(shape) * dtype.itemsize
     if count > _MOST_KEPT:
         return empty(shape, dtype)
-    raw = getattr(_kept, "raw", None)
+    raw = getattr(_kept, name, None)
     if raw is None or raw.size < count:
-        raw = _kept.raw = empty(count, np.uint8)
+        raw = empty(count, np.uint8)
+        setattr(_kept, name, raw)
     return np.asarray(raw[:count].view(dtype).reshape(shape))
 
 

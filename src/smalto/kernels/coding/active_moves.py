@@ -19,14 +19,13 @@ from smalto.kernels.coding.active_set import (
     remove,
     weights_of_dependent,
 )
-from smalto.kernels.coding.masked_gram import make_likely_rows, make_row
+from smalto.kernels.coding.masked_atoms import make_products
 from smalto.kernels.jit import inlined, kernel
 from smalto.kernels.simd import above, lanes, load, lowest_bit, splat, vabs
 
 # Measured on dictionaries of 256 to 1 024 atoms, from random patches to learned ones.
 FIRST = 8  # atoms that may join at once, at least ...
 SHARE = 0.8  # ... those that violate by more than this share of the worst violation
-LIKELY = 0.6  # share from which on atoms are expected to join soon
 
 # An atom depends on others if less than this share of its squared norm lies outside their span:
 # well above the rounding of a Gram matrix in float32, and of the factor in float64.
@@ -81,9 +80,6 @@ def join(signal, c, top, lam, active, s, used):
     threshold = splat(c.dtype.type(lam + (top - lam) * SHARE))
     room = min(max(FIRST, s), capacity(active) - s)
     joined, moved = False, False
-    make_likely_rows(
-        gram.lazy, c, lam + (top - lam) * LIKELY, signal.positive, gram.exact, gram.fast
-    )
     for block in range(0, width, lanes(c)):
         v = load(c, block)
         bits = above(v if signal.positive else vabs(v), threshold)
@@ -95,7 +91,7 @@ def join(signal, c, top, lam, active, s, used):
             side = 1.0 if c[j] > 0 else -1.0
             b = signal.q[signal.start + j] - lam * side
             t = 0.0
-            make_row(gram.lazy, j, gram.exact, gram.fast)
+            make_products(gram.lazy, j, active.atoms, s, gram.exact)
             fits = append(gram.exact, width, active, s, j, b, signal.tolerance)
             while not fits and lam > 0.0:  # again if the atom that left was rounding itself
                 staying, more = _swap_in(active, s, side, used, signal.tolerance)

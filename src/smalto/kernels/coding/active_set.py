@@ -83,8 +83,8 @@ def append(G, width, active, s, j, b, tolerance):
     if padded > s:
         store(work, gathered + padded - LANES, zeros)
         store(work, scratch + padded - LANES, zeros)
-    for i in range(s):
-        work[gathered + i] = G[atoms[i] * width + j]
+    for i in range(s):  # from row j, in which the entries are near each other
+        work[gathered + i] = G[j * width + atoms[i]]
     norm = np.float64(G[j * width + j])
     outside = norm
     rest = b

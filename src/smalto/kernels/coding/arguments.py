@@ -64,3 +64,4 @@ class View(NamedTuple):
     q: Any
     start: int
     c: Any  # (width + room,): correlations of the residual, followed by the coefficients
+    lazy: Any  # LazyGram in this precision, or None if all signals share G

@@ -41,13 +41,13 @@ from smalto.kernels.coding.active_set import (
     SIGN,
     TARGET,
     capacity,
-    correlations,
     largest,
 )
 from smalto.kernels.coding.arguments import Signal, View
 from smalto.kernels.coding.lars import AT_ERROR, AT_RADIUS, Bound
 from smalto.kernels.coding.lasso import REPAIRS, ROUNDING
-from smalto.kernels.coding.masked_gram import begin_signal
+from smalto.kernels.coding.masked_atoms import correlations_of_signal
+from smalto.kernels.coding.masked_gram import begin_signal, forget_rows
 from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
 from smalto.kernels.precision import EPSILON_32, EPSILON_64, is_double
@@ -157,9 +157,7 @@ def _descend(signal, view, bound, level, active, s, used, rounds):
         rounds[signal.row] += 1
         for i in range(s):
             c[width + i] = work[code + i]
-        top = np.float64(
-            correlations(view.G, width, view.q, view.start, atoms, s, signal.positive, c)
-        )
+        top = np.float64(correlations_of_signal(view.lazy, view, width, atoms, s, signal.positive))
         lower = not level.met and level.least > 0.0 and top <= NEAR * level.lam
         if lower:
             least = level.least * FALL
@@ -214,15 +212,16 @@ def constrained_rows(gram, Q, row, bounds, search, out, rounds):
         why, s = DONE, np.int64(0)
         rounds[row] = 0
         begin_signal(gram.lazy, row)
+        forget_rows(gram.fast_lazy)
         level = Level(FALL * scale, FALL * scale, False)
         if two_stages and not is_zero:
             for j in range(width):
                 fast_q[j] = q[start + j]
-            fast = View(gram.fast, fast_q, 0, fast_c)
+            fast = View(gram.fast, fast_q, 0, fast_c, gram.fast_lazy)
             why, s, level = _descend(signal, fast, bound, level, active, s, used, rounds)
         if why == DONE and not is_zero:
             rounds[row] = abs(rounds[row])
-            exact = View(gram.exact, q, start, c)
+            exact = View(gram.exact, q, start, c, gram.lazy)
             why, s, level = _descend(signal, exact, bound, level, active, s, used, rounds)
         if why != DONE:
             used[:] = False

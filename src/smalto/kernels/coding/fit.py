@@ -23,6 +23,20 @@ def fit_of_rows(G, Q, norms, indptr, indices, values, out):
 
 
 @kernel
+def fit_at_optimum(Q, norms, indptr, indices, values, lam, ridge, out):
+    """``½‖x − αD‖²`` of each row, for codes that are optimal on their atoms, without G.
+
+    There the correlation of the residual with atom j is ``lam sign(α_j) + ridge α_j``.
+    """
+    for row in range(out.size):
+        total = norms[row]
+        for p in range(indptr[row], indptr[row + 1]):
+            value = np.float64(values[p])
+            total -= value * Q[row, indices[p]] + lam * abs(value) + ridge * value * value
+        out[row] = 0.5 * max(total, 0.0)
+
+
+@kernel
 def elastic_net_of_rows(indptr, values, lam, ridge, out):
     """``lam ‖α‖₁ + ridge/2 ‖α‖²`` of each row."""
     for row in range(out.size):

@@ -27,6 +27,7 @@ from smalto.kernels.coding.active_set import (
     make_active_set,
 )
 from smalto.kernels.coding.joint_tables import group_norm, padded, write_group
+from smalto.kernels.coding.omp_fit import correlate
 from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
 from smalto.kernels.precision import EPSILON_32, EPSILON_64, TINY_32, TINY_64, is_double
@@ -45,6 +46,7 @@ from smalto.kernels.simd import (
     zero,
 )
 
+COARSE = 1e-5  # share of ‖X‖² that an atom must gain for it to be chosen in float32
 NOISE = 32.0  # units in the last place of ‖X‖: an atom must gain the square of it
 TIE = 4.0  # units in the last place by which scores may differ and still be equal
 SUBNORMAL = 4.0  # times the smallest normal number: a smaller score has lost its digits
@@ -53,7 +55,8 @@ SUBNORMAL = 4.0  # times the smallest normal number: a smaller score has lost it
 class Dictionary(NamedTuple):
     """The atoms, as the choice of the next one needs them."""
 
-    G: Any
+    exact: Any  # G in the precision of the data, flat
+    G: Any  # G as atoms are chosen by it: float32 if all correlations are
     norms: Any  # (width,): squared norms, infinite for zero atoms
     least: Any  # (width,): what of it must be outside the span of others for an atom to join
     tolerance: float  # the same, as a share of the squared norm
@@ -71,6 +74,8 @@ class Group(NamedTuple):
     """One group of signals."""
 
     q: Any
+    exact: Any  # q in the precision of the data
+    given: Any  # what that is computed from where it is read, or None if all of it is there
     row: int  # its first signal
     n: int
     norm: float  # ‖X‖²
@@ -207,13 +212,15 @@ def _advance(dictionary, old, start, n, look_ahead, pursuit, i):
 def _fit(group, j, pursuit, s):
     """Fit the residuals by atom j, just appended to s others: y and −y; the squares gained."""
     work, stride, y, by = pursuit.active.work, pursuit.active.atoms.size, pursuit.y, pursuit.by
-    q, row, n, width = group.q, group.row, group.n, pursuit.score.size
+    q, row, n, width = group.exact, group.row, group.n, pursuit.score.size
     size = padded(n)
     factor = (INVERSE + s) * stride
     scratch = factor + stride  # L⁻¹ g, from `append`
     begin = s * size
     for i in range(n):
-        y[begin + i] = q[(row + i) * width + j]
+        start = (row + i) * width
+        correlate(group.given, q, start, width, j)
+        y[begin + i] = q[start + j]
     for i in range(n, size):
         y[begin + i] = 0.0
     gained = splat(0.0)
@@ -232,13 +239,19 @@ def _fit(group, j, pursuit, s):
 
 @kernel
 def _pursue(dictionary, group, targets, pursuit):
-    """Let atoms join until a limit is reached; returns their number, −1 if there is no room."""
+    """Let atoms join until a limit is reached; returns their number.
+
+    −1 if there is no room, −2 if going on takes more precision than that of the scores.
+    """
     active, c, outside, score, _, _, _ = pursuit
     width = score.size
     unit, tiny = (EPSILON_64, TINY_64) if is_double(c) else (EPSILON_32, TINY_32)
     near = c.dtype.type(1.0 - TIE * unit)
     noise = (NOISE * unit) ** 2 * group.norm
     gain = max(noise, SUBNORMAL * tiny)
+    coarse = is_double(dictionary.exact) != is_double(c)
+    if coarse:
+        gain = COARSE * group.norm
     most, eps = targets.most, targets.eps * group.n
     s, error = np.int64(0), group.norm
     top = 0.0
@@ -252,7 +265,11 @@ def _pursue(dictionary, group, targets, pursuit):
         out = targets.look_ahead and not outside[j] > dictionary.least[j]
         out |= not np.float64(score[j]) * outside[j] > gain * dictionary.norms[j]
         outside[j] = np.inf
-        if out or not append(dictionary.G, width, active, s, j, 0.0, dictionary.tolerance):
+        share = dictionary.tolerance
+        joins = not out and append(dictionary.exact, width, active, s, j, 0.0, share)
+        if coarse and not joins:
+            return np.int64(-2)
+        if not joins:
             score[j] = 0.0
             top = np.float64(largest_value(score, np.int64(0), width))
             continue
@@ -263,6 +280,8 @@ def _pursue(dictionary, group, targets, pursuit):
             top = np.float64(
                 _advance(dictionary, old, start, group.n, targets.look_ahead, pursuit, s - 1)
             )
+    if coarse and s < most and error > eps:
+        return np.int64(-2)
     return s
 
 
@@ -280,24 +299,27 @@ def _solve(active, s, n, y):
 
 
 @kernel
-def joint_omp_groups(dictionary, signals, g, targets, pursuit, out, rounds):
+def joint_omp_groups(dictionary, signals, fast, given, g, targets, pursuit, out, rounds):
     """Code the groups of signals from group ``g`` on; returns the first one not done.
 
-    Stops early, to be called again, when the active set or the output has no room left.
+    Stops early, to be called again, when the active set or the output has no room left. ``fast``
+    are the correlations by which atoms are chosen. If they are in float32 and the signals are not,
+    groups for which that is not precise enough get empty codes and −1 rounds.
     """
-    q = flat(signals.Q)
+    q, exact = flat(fast), flat(signals.Q)
     active = pursuit.active
     while g < signals.groups.size - 1:
         row, n = signals.groups[g], signals.groups[g + 1] - signals.groups[g]
         if out.indptr[row] + n * capacity(active) > out.indices.size:
             return g
-        group = Group(q, row, n, group_norm(signals, g))
+        group = Group(q, exact, given, row, n, group_norm(signals, g))
         s = _pursue(dictionary, group, targets, pursuit)
-        if s < 0:
+        if s == -1:
             return g
+        count, s = s, max(s, 0)
         _solve(active, s, n, pursuit.y)
         write_group(pursuit.y, active.atoms, s, pursuit.order, row, n, out)
         for i in range(row, row + n):
-            rounds[i] = s  # an atom a round
+            rounds[i] = max(count, -1)  # an atom a round
         g += 1
     return g

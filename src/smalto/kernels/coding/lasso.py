@@ -36,12 +36,12 @@ from smalto.kernels.coding.active_set import (
     ActiveSet,
     append,
     capacity,
-    correlations,
     largest_magnitude,
     make_active_set,
 )
 from smalto.kernels.coding.arguments import Signal, View
-from smalto.kernels.coding.masked_gram import begin_signal, make_row
+from smalto.kernels.coding.masked_atoms import correlations_of_signal, make_products
+from smalto.kernels.coding.masked_gram import begin_signal, forget_rows
 from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
 from smalto.kernels.precision import EPSILON_32, EPSILON_64, is_double
@@ -103,7 +103,7 @@ def _start(signal, lam, first, active, used):
         if s == capacity(active):
             return np.int64(-1)
         side = 1.0 if value > 0.0 else -1.0
-        make_row(gram.lazy, j, gram.exact, gram.fast)
+        make_products(gram.lazy, j, active.atoms, s, gram.exact)
         b = signal.q[signal.start + j] - lam * side
         if append(gram.exact, used.size, active, s, j, b, DEPENDENT_AT_START):
             work[code + s] = value
@@ -153,9 +153,7 @@ def _descend(signal, view, lam, slack, active, s, used, tally):
     while True:
         for i in range(s):
             c[width + i] = work[code + i]
-        top = np.float64(
-            correlations(view.G, width, view.q, view.start, atoms, s, signal.positive, c)
-        )
+        top = np.float64(correlations_of_signal(view.lazy, view, width, atoms, s, signal.positive))
         done += 1
         tally.rounds[signal.row] += 1
         if done > PATIENCE:
@@ -209,19 +207,20 @@ def lasso_rows(gram, Q, row, penalty, first, search, out, tally):
         s = np.int64(0)
         tally.rounds[row] = 0
         begin_signal(gram.lazy, row)
+        forget_rows(gram.fast_lazy)
         if warm:
             s = _start(signal, lam, first, active, used)
         stuck, is_enough = tally.stuck[0], False
         if two_stages and s >= 0:
             for j in range(width):
                 fast_q[j] = q[start + j]
-            fast = View(gram.fast, fast_q, 0, fast_c)
+            fast = View(gram.fast, fast_q, 0, fast_c, gram.fast_lazy)
             s = _descend(signal, fast, lam, slack * lam, active, s, used, tally)
             rough = slack * lam > ROUNDING * EPSILON_32 * scale
             is_enough = rough and tally.stuck[0] == stuck
             tally.stuck[0] = stuck  # only the exact stage counts
         if s >= 0 and not is_enough:
-            exact = View(gram.exact, q, start, c)
+            exact = View(gram.exact, q, start, c, gram.lazy)
             s = _descend(signal, exact, lam, slack * lam, active, s, used, tally)
         if s < 0:
             used[:] = False

@@ -2,10 +2,10 @@
 
 Where entries of a signal are missing, atoms count without these entries:
 ``G_ij = Σ_f d_if d_jf`` over the known features f. Where its coefficients have weights w in the
-penalty, its atoms are ``d_j / w_j``. A code with s nonzeros needs hardly more than s of the k
-rows, so each row is made when its atom joins: as a sum over the known features, or as the row that
-all signals share less a sum over the missing features, whichever is shorter. Where several atoms are
-about to join, their rows are made together: reading the features is what takes the time.
+penalty, its atoms are ``d_j / w_j``. A pursuit of s atoms needs s of the k rows, so each row is made
+when its atom joins: as a sum over the known features, or as the row that all signals share less a
+sum over the missing features, whichever is shorter. Methods whose active set changes often need no
+whole rows: see `masked_atoms.py`.
 
 Where all signals share one Gram matrix, the `LazyGram` is None, and the kernels do nothing.
 """
@@ -18,14 +18,14 @@ import numpy as np
 
 from smalto.kernels.jit import kernel
 from smalto.kernels.precision import ENDLESS, is_double
-from smalto.kernels.simd import above, fma, lanes, load, lowest_bit, splat, store, vabs, zero
+from smalto.kernels.simd import fma, lanes, load, splat, store, zero
 
 # With less than this share of an atom's squared norm left, subtraction would leave only rounding.
-_CANCELS = 0.25
+CANCELS = 0.25
 
-TOGETHER = 4  # rows made at once
-
-KNOWN, MISSING, SIGNAL = range(3)  # rows of `LazyGram.listed`; places in `LazyGram.counts`
+# Rows of `LazyGram.listed` and places in `LazyGram.counts`: KNOWN and MISSING are how many there are,
+# SIGNAL is the number of the signal, SUMMED says which of the two `masked_atoms.py` sums over.
+KNOWN, MISSING, SIGNAL, SUMMED = range(4)
 
 
 class LazyGram(NamedTuple):
@@ -36,10 +36,14 @@ class LazyGram(NamedTuple):
     missing: Any  # bool (n, m)
     inverse: Any  # (n, width): reciprocals of the weights; (0, width) if there are none
     listed: Any  # int64 (2, m): the signal's known and its missing features
-    counts: Any  # int64 (3,): how many of each there are, and the number of the signal
+    counts: Any  # int64 (4,)
     made: Any  # bool (width,): which rows have been made
-    entries: Any  # (TOGETHER m,): scratch for the entries of atoms whose rows are made together
     ridge: float
+    # For `masked_atoms.py`:
+    atoms: Any  # D, flat
+    gathered: Any  # int8 (width,): the features for which entries have been gathered, or −1
+    entries: Any  # (width, m filled up to vectors), flat: entries of atoms, one after another
+    scratch: Any  # (width + m filled up to vectors,)
 
 
 @kernel
@@ -50,10 +54,11 @@ def is_lazy(lazy):
 
 @kernel
 def forget_rows(lazy):
-    """Mark all rows as not made."""
+    """Mark all rows as not made, and entries of atoms as not gathered."""
     if lazy is None:
         return
     lazy.made[:] = False
+    lazy.gathered[:] = -1
 
 
 @kernel
@@ -74,6 +79,7 @@ def begin_signal(lazy, row):
             listed[KNOWN, known] = f
             known += 1
     counts[KNOWN], counts[MISSING], counts[SIGNAL] = known, absent, row
+    counts[SUMMED] = MISSING if absent <= known else KNOWN
     forget_rows(lazy)
     return known
 
@@ -127,14 +133,15 @@ def make_row(lazy, j, G, fast_G):
     """Make row j of this signal's Gram matrix and of its float32 copy, unless that was done."""
     if lazy is None:
         return
-    shared, features, _, _, listed, counts, made, _, ridge = lazy
+    shared, features, listed, counts = lazy.shared, lazy.features, lazy.listed, lazy.counts
+    made, ridge = lazy.made, lazy.ridge
     if made[j]:
         return
     width = made.size
     row = j * width
     known, absent = counts[KNOWN], counts[MISSING]
     remaining = np.float64(shared[row + j]) - ridge
-    least = _CANCELS * remaining
+    least = CANCELS * remaining
     if absent <= known:
         for i in range(absent):
             entry = np.float64(features[listed[MISSING, i] * width + j])
@@ -165,92 +172,6 @@ def _finish_row(lazy, j, G, fast_G):
     if is_double(fast_G) != is_double(G):
         for i in range(width):
             fast_G[row + i] = G[row + i]
-
-
-@kernel
-def _gather_entries(lazy, which, j, place):
-    """Gather the KNOWN or MISSING entries of atom j for `_make_together`; return their squares' sum."""
-    features, listed, entries = lazy.features, lazy.listed, lazy.entries
-    width, total = lazy.made.size, 0.0
-    for i in range(lazy.counts[which]):
-        entry = features[listed[which, i] * width + j]
-        entries[TOGETHER * i + place] = entry
-        total += np.float64(entry) * np.float64(entry)
-    return total
-
-
-@kernel
-def _make_together(lazy, which, rows, G):
-    """Make the rows that begin at these places in G, from the gathered entries of their atoms."""
-    shared, features, listed, entries = lazy.shared, lazy.features, lazy.listed, lazy.entries
-    width, count, step = lazy.made.size, lazy.counts[which], lanes(G)
-    r0, r1, r2, r3 = rows
-    for block in range(0, width, step):
-        g0 = g1 = g2 = g3 = zero(G)
-        for i in range(count):
-            v = load(features, listed[which, i] * width + block)
-            e = TOGETHER * i
-            g0, g1 = fma(splat(entries[e]), v, g0), fma(splat(entries[e + 1]), v, g1)
-            g2, g3 = fma(splat(entries[e + 2]), v, g2), fma(splat(entries[e + 3]), v, g3)
-        if which == MISSING:
-            g0, g1 = load(shared, r0 + block) - g0, load(shared, r1 + block) - g1
-            g2, g3 = load(shared, r2 + block) - g2, load(shared, r3 + block) - g3
-        store(G, r0 + block, g0)
-        store(G, r1 + block, g1)
-        store(G, r2 + block, g2)
-        store(G, r3 + block, g3)
-
-
-@kernel
-def make_likely_rows(lazy, c, least, positive, G, fast_G):
-    """Make the rows of atoms whose correlations c exceed ``least``, four at a time.
-
-    `make_row` makes what is left: fewer than two rows, and those that subtraction would spoil.
-    """
-    if lazy is None:
-        return
-    made, counts, ridge = lazy.made, lazy.counts, lazy.ridge
-    width = made.size
-    which = MISSING if counts[MISSING] <= counts[KNOWN] else KNOWN
-    limit = splat(c.dtype.type(least))
-    a0 = a1 = a2 = a3 = np.int64(0)
-    found = 0
-    for block in range(0, width, lanes(c)):
-        v = load(c, block)
-        bits = above(v if positive else vabs(v), limit)
-        while bits != 0:
-            j = block + lowest_bit(bits)
-            bits &= bits - 1
-            if made[j]:
-                continue
-            squares = _gather_entries(lazy, which, j, found)
-            norm = np.float64(lazy.shared[j * width + j]) - ridge
-            if which == MISSING and norm - squares < _CANCELS * norm:
-                continue
-            a0, a1, a2, a3 = a1, a2, a3, j
-            found += 1
-            if found == TOGETHER:
-                _make_group(lazy, which, (a0, a1, a2, a3), G, fast_G)
-                found = 0
-    if found < 2:
-        return
-    for place in range(found, TOGETHER):  # the last one again, which changes nothing
-        _gather_entries(lazy, which, a3, place)
-        a0, a1, a2 = a1, a2, a3
-    _make_group(lazy, which, (a0, a1, a2, a3), G, fast_G)
-
-
-@kernel
-def _make_group(lazy, which, atoms, G, fast_G):
-    """Make the rows of four atoms whose entries are gathered; the last of them may be the same."""
-    a0, a1, a2, a3 = atoms
-    width = lazy.made.size
-    _make_together(lazy, which, (a0 * width, a1 * width, a2 * width, a3 * width), G)
-    for j in atoms:
-        if not lazy.made[j]:
-            if which == KNOWN:
-                G[j * width + j] += lazy.ridge
-            _finish_row(lazy, j, G, fast_G)
 
 
 @kernel
@@ -334,15 +255,15 @@ def squared_norms(lazy, out):
     """Write the diagonal of this signal's Gram matrix."""
     if lazy is None:
         return
-    shared, features, _, inverse, listed, counts, made, _, ridge = lazy
-    width = made.size
+    shared, features, listed, counts = lazy.shared, lazy.features, lazy.listed, lazy.counts
+    inverse, ridge, width = lazy.inverse, lazy.ridge, lazy.made.size
     known, absent, signal = counts[KNOWN], counts[MISSING], counts[SIGNAL]
     if absent <= known:
         for j in range(width):
             out[j] = shared[j * width + j] - ridge
         _add_squares(lazy, MISSING, -1.0, out)
         for j in range(width):
-            if absent > 0 and out[j] < _CANCELS * (shared[j * width + j] - ridge):
+            if absent > 0 and out[j] < CANCELS * (shared[j * width + j] - ridge):
                 total = 0.0
                 for i in range(known):
                     entry = np.float64(features[listed[KNOWN, i] * width + j])

@@ -33,15 +33,16 @@ from smalto.kernels.coding.masked_gram import (
 from smalto.kernels.coding.omp_choice import (
     NORMS,
     OUTSIDE,
-    C,
     Table,
     advance,
     best_atom,
     enter,
+    first_atom,
     make_table,
     set_norms,
 )
 from smalto.kernels.coding.omp_fit import (
+    correlate,
     dependent_share,
     fit_chosen,
     keep_row,
@@ -51,7 +52,6 @@ from smalto.kernels.coding.omp_fit import (
 from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel, part
 from smalto.kernels.precision import EPSILON_32, EPSILON_64, is_double
-from smalto.kernels.simd import lanes, load, store
 
 DELICATE = 1e2  # times the share that makes an atom dependent: below, the factor is inexact
 COARSE = 1e-5  # share of ‖x‖² that an atom must gain for it to be chosen in float32
@@ -90,7 +90,6 @@ class Pursuit(NamedTuple):
     fast_table: Table  # `table` itself where all is float32
     norms: Any  # (width,): squared norms of the atoms
     fast_norms: Any
-    fast_q: Any  # (width,): correlations of the signal
 
 
 class Source(NamedTuple):
@@ -100,6 +99,7 @@ class Source(NamedTuple):
     lazy: Any  # LazyGram that fills G row by row, or None
     q: Any
     start: int
+    given: Any  # what q is computed from where it is read, or None if all of it is there
 
 
 class Stage(NamedTuple):
@@ -120,18 +120,16 @@ class Outcome(NamedTuple):
     choices: int  # atoms looked at
 
 
-def make_pursuit(norms: np.ndarray, room: int) -> Pursuit:
-    """Room for ``room`` active atoms out of those with these squared norms: one per thread."""
-    width = len(norms)
-    table = make_table(room, width, norms.dtype)
+def make_pursuit(width: int, room: int, dtype: np.dtype) -> Pursuit:
+    """Room for ``room`` active atoms out of ``width``, whose norms are not set: one per thread."""
+    table = make_table(room, width, dtype)
     single = np.dtype(np.float32)
     return Pursuit(
         make_active_set(room),
         np.zeros(width, np.bool_),
         table,
-        table if norms.dtype == single else make_table(room, width, single),
-        norms.copy(),
-        norms.astype(single),
+        table if dtype == single else make_table(room, width, single),
+        np.empty(width, dtype),
         np.empty(width, single),
     )
 
@@ -140,11 +138,8 @@ def make_pursuit(norms: np.ndarray, room: int) -> Pursuit:
 def _replay(stage, rules, least, active, s):
     """Compute the table afresh for the s active atoms; returns the largest score and its atom."""
     source, table = stage.source, stage.table
-    numbers, stride, atoms = table.numbers, table.stride, active.atoms
-    for j in range(0, table.width, lanes(numbers)):
-        store(numbers, C * stride + j, load(source.q, source.start + j))
-        store(numbers, OUTSIDE * stride + j, load(numbers, NORMS * stride + j))
-    top, best = best_atom(table, rules.positive)
+    atoms = active.atoms
+    top, best = first_atom(table, source.q, source.start, rules.positive)
     for i in range(s):
         outside = enter(table, atoms[i], i, rules.look_ahead)
         if not rules.positive:
@@ -201,6 +196,7 @@ def _pursue(exact, stage, limits, rules, active, s, used):
             return Outcome(s, _DOUBTFUL, np.float64(top), delicate, choices)
         delicate |= outside < DELICATE * share * norm
         if joins and positive:
+            correlate(exact.given, exact.q, exact.start, width, j)
             b = np.float64(exact.q[exact.start + j])
             joins = append(exact.G, width, active, s, j, b, dependent_share(exact.G))
         if not joins:  # it depends on the active atoms
@@ -273,15 +269,15 @@ def _search_exact(stage, limits, rules, active, s, used):
 
 
 @kernel
-def omp_rows(gram, Q, row, targets, rules, pursuit, out, rounds):
-    """Code the rows of Q from ``row`` on; returns the first row not done.
+def omp_rows(gram, correlations, row, targets, rules, pursuit, out, rounds):
+    """Code the signals from ``row`` on; returns the first row not done.
 
     Stops early, to be called again, when the active set or the output has no room left. ``rounds``
     counts choices of an atom.
     """
-    n, width = Q.shape
-    q, lazy = flat(Q), gram.lazy
-    active, used, table, fast_table, norms, fast_norms, fast_q = pursuit
+    n, width = correlations.Q.shape
+    q, fast_q, lazy = flat(correlations.Q), flat(correlations.fast), gram.lazy
+    active, used, table, fast_table, norms, fast_norms = pursuit
     two_stages = is_double(gram.fast) != is_double(gram.exact)
     smallest = set_norms(norms, table)
     fast_smallest = set_norms(fast_norms, fast_table)
@@ -292,16 +288,14 @@ def omp_rows(gram, Q, row, targets, rules, pursuit, out, rounds):
         # With as many atoms as known entries, all others depend on them.
         most = min(targets.most[row], begin_signal(lazy, row))
         limits = Limits(targets.norms[row], most, targets.eps[row], targets.gain)
-        exact = Source(gram.exact, lazy, q, row * width)
+        exact = Source(gram.exact, lazy, q, row * width, correlations.given)
         s, end, finished, choices = np.int64(0), _DONE, False, 0
         if two_stages:
             if is_lazy(lazy):
                 forget_rows(gram.fast_lazy)
                 squared_norms(gram.fast_lazy, fast_norms)
                 fast_smallest = set_norms(fast_norms, fast_table)
-            for j in range(width):
-                fast_q[j] = q[row * width + j]
-            source = Source(gram.fast, gram.fast_lazy, fast_q, 0)
+            source = Source(gram.fast, gram.fast_lazy, fast_q, row * width, None)
             stage = Stage(source, fast_table, fast_smallest)
             s, end, finished, choices = _search_fast(exact, stage, limits, rules, active, used)
         rounds[row] = choices
@@ -311,6 +305,8 @@ def omp_rows(gram, Q, row, targets, rules, pursuit, out, rounds):
                 smallest = set_norms(norms, table)
                 for i in range(s):
                     make_row(lazy, active.atoms[i], gram.exact, gram.exact)
+            for j in range(width):
+                correlate(exact.given, exact.q, exact.start, width, j)
             last = Stage(exact, table, smallest)
             s, end, choices = _search_exact(last, limits, rules, active, s, used)
             rounds[row] += choices

@@ -113,6 +113,19 @@ def best_atom(table, positive):
     return _choose(best, table)
 
 
+@kernel
+def first_atom(table, q, start, positive):
+    """Write c and what is outside for no active atoms; returns the largest score and its atom."""
+    numbers, stride = table.numbers, table.stride
+    best = zero(numbers)
+    for j in range(0, table.width, lanes(numbers)):
+        v, norm = load(q, start + j), load(numbers, NORMS * stride + j)
+        store(numbers, C * stride + j, v)
+        store(numbers, OUTSIDE * stride + j, norm)
+        best = _compare(v, norm, j, table, positive, best)
+    return _choose(best, table)
+
+
 @inlined
 def enter(table, j, s, look_ahead):
     """Bar atom j, which joins s others, from being chosen; returns what of it is outside them.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
@@ -10,9 +12,46 @@ from smalto.kernels.coding.masked_gram import make_block
 from smalto.kernels.coding.omp_choice import H
 from smalto.kernels.jit import inlined, kernel
 from smalto.kernels.precision import is_double
-from smalto.kernels.simd import fma, load, splat, store
+from smalto.kernels.simd import fma, hsum, lanes, load, splat, store, zero
 
 LESS_EXACT = 10.0  # times `DEPENDENT_32`, see `dependent_share`
+
+
+class Given(NamedTuple):
+    """What correlations are computed from, one by one."""
+
+    x: Any  # signals, flat
+    atoms: Any  # flat
+
+
+class Correlations(NamedTuple):
+    """The correlations of all signals, ``x Dᵀ``."""
+
+    Q: Any  # (n, width); what is read of it is written before if there is something given
+    fast: Any  # the same in float32; Q itself if that is float32
+    given: Any  # Given, or None
+
+
+@kernel
+def correlate(given, q, start, width, j):
+    """Write the correlation of the signal and atom j, if correlations are not all there."""
+    if given is None:
+        return
+    x, atoms = given
+    m = atoms.size // width
+    o, a = start // width * m, j * m
+    step = lanes(atoms)
+    sum0 = sum1 = zero(atoms)
+    i = np.int64(0)
+    while i + 2 * step <= m:
+        sum0 = fma(load(x, o + i), load(atoms, a + i), sum0)
+        sum1 = fma(load(x, o + i + step), load(atoms, a + i + step), sum1)
+        i += 2 * step
+    total = hsum(sum0 + sum1)
+    while i < m:
+        total += x[o + i] * atoms[a + i]
+        i += 1
+    q[start + j] = total
 
 
 @kernel
@@ -103,6 +142,7 @@ def fit_chosen(exact, width, norm, eps, active, s):
         if not made:
             for r in range(i, s):
                 work[row + r] = exact.G[atoms[i] * width + atoms[r]]
+        correlate(exact.given, exact.q, exact.start, width, atoms[i])
         work[i] = exact.q[exact.start + atoms[i]]
     for i in range(s):
         work[code + i] = work[base + i * stride + i]

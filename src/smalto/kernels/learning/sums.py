@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from smalto.kernels.jit import kernel, summing
+from smalto.kernels.jit import inlined, kernel, summing
 
 
 class Users(NamedTuple):
@@ -61,14 +61,51 @@ def add_to_gram(codes, users, weights, weight, first, last, A):
 
 @summing
 def add_to_products(values, users, weights, X, weight, first, last, B):
-    """``B[j] += weight Σ w α_j x`` for the atoms from ``first`` to ``last``."""
-    atom_ptr, rows, places = users
+    """``B[j] += weight Σ w α_j x`` for the atoms from ``first`` to ``last``.
+
+    Four samples are added at once: each pass over a row of B then adds four rows of X.
+    """
+    atom_ptr, rows, _ = users
     m = X.shape[1]
     for j in range(first, last):
-        for u in range(atom_ptr[j], atom_ptr[j + 1]):
-            scaled = weight * values[places[u]]
-            if weights is not None:
-                scaled *= weights[rows[u]]
+        u, end = atom_ptr[j], atom_ptr[j + 1]
+        while u < end:
+            a = _scaled(values, users, weights, weight, u)
             x = X[rows[u]]
+            if u + 4 > end:
+                for i in range(m):
+                    B[j, i] += a * x[i]
+                u += 1
+                continue
+            b = _scaled(values, users, weights, weight, u + 1)
+            c = _scaled(values, users, weights, weight, u + 2)
+            d = _scaled(values, users, weights, weight, u + 3)
+            y, z, v = X[rows[u + 1]], X[rows[u + 2]], X[rows[u + 3]]
             for i in range(m):
-                B[j, i] += scaled * x[i]
+                B[j, i] += a * x[i] + b * y[i] + c * z[i] + d * v[i]
+            u += 4
+
+
+@inlined
+def _scaled(values, users, weights, weight, u):
+    """``weight w α`` of the u-th coefficient in the list of users."""
+    scaled = weight * values[users.places[u]]
+    if weights is not None:
+        scaled *= weights[users.rows[u]]
+    return scaled
+
+
+@summing
+def add_to_sums(codes, users, weights, X, weight, code_sum, sample_sum):
+    """``code_sum += weight Σ w α`` and ``sample_sum += weight Σ w x``."""
+    for j in range(code_sum.size):
+        total = 0.0
+        for u in range(users.atom_ptr[j], users.atom_ptr[j + 1]):
+            total += _scaled(codes.values, users, weights, weight, u)
+        code_sum[j] += total
+    for row in range(X.shape[0]):
+        scaled = weight
+        if weights is not None:
+            scaled *= weights[row]
+        for i in range(X.shape[1]):
+            sample_sum[i] += scaled * X[row, i]

@@ -7,7 +7,7 @@ because they cost little compared with the two products with the data. Two thing
 - Codes and atoms start each iteration from points extrapolated along their last moves. An
   iteration that raises the cost is discarded, and later ones extrapolate less.
 - The first iterations read few samples and few features, later ones more: far from the solution,
-  a part of the data is enough to improve the atoms.
+  a part of the data is enough to improve the atoms. (Not of sparse data.)
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import scipy
 
 from smalto.checks import Array, Rows, as_floats
 from smalto.coders.lasso import Lasso
+from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
 from smalto.learning.alternating.variables import Atoms, DenseCodes, is_free
@@ -34,7 +35,9 @@ from smalto.learning.stopping import Limits
 from smalto.sources import Order
 from smalto.sources.order import SKETCHES
 
-SWEEPS = 10  # of coordinate descent in each iteration, for codes and for atoms
+SWEEPS = 10  # of coordinate descent in each iteration, for codes and for atoms, at most
+FEWEST_SWEEPS = 2
+MOSTLY_ZERO = 0.25  # share of nonzeros below which data is treated as sparse
 FIRST_SWEEPS = 30  # for codes that start from zero
 FIRST_SIZE = 16  # samples, and features, per atom in the first stage
 GROWTH = 4  # factor by which they grow from one stage to the next
@@ -75,15 +78,20 @@ def alternate(
     why the run ended, and the final ``Σ ‖x − αD‖²``.
     """
     X = X if isinstance(X, np.memmap) else as_floats(X, state.D.dtype)
+    exponent = number_exponent(largest_entry(X))
+    if exponent:  # codes, and all sums, are those of data of ordinary size
+        X = shifted(X, -exponent)
     stopped = "epochs"
     k, m = state.D.shape
     plan = stages(k, m, X.shape[0], state.constraint)
+    if _has_cheap_products(X) and is_free(state.coder, state.constraint):
+        sketches = False  # a part of the data would hardly be cheaper
     for rows, columns in plan if sketches else plan[-1:]:
         whole = rows == X.shape[0] and columns == X.shape[1]
         ends = _Plan(tol, math.inf) if whole else _Plan(STAGE_TOLERANCE, STAGE_ITERATIONS)
         with on_the_clock(state):
             sketch = _Sketch.of(X, rows, columns, state.seed)
-            codes = DenseCodes(sketch.read(), k, state.D.dtype)
+            codes = DenseCodes(sketch.read(), k, state.D.dtype, exponent)
             here = state if sketch.columns is None else _on_columns(state, sketch)
         stopped = _stage(run, here, codes, limits, ends, watched=here is state)
         if here is not state:
@@ -94,7 +102,7 @@ def alternate(
             break
     with on_the_clock(state):
         if codes.X is not X:
-            codes = DenseCodes(X, k, state.D.dtype)
+            codes = DenseCodes(X, k, state.D.dtype, exponent)
         squares = _finish(state, codes, run.n_threads)
     return stopped, squares
 
@@ -161,7 +169,7 @@ def _on_columns(state: State, sketch: _Sketch) -> State:
 
 def _all_columns(state: State, codes: DenseCodes, sketch: _Sketch, n_threads: int) -> Array:
     """Return the dictionary on all columns that fits the codes of a sketch."""
-    coder, C = _lasso(state), codes.old
+    coder, C = _lasso(state, codes), codes.old
     whole = replace(sketch, columns=None).read()
     D = np.zeros((len(C), whole.shape[1]), C.dtype)
     atoms = Atoms(D, D, state.constraint, is_free(coder, state.constraint))
@@ -198,14 +206,28 @@ def _stage(
     raise AssertionError  # unreachable: the loop has no end
 
 
+def _has_cheap_products(X: Rows) -> bool:
+    """Return whether data is sparse, and most of its entries are zero."""
+    return bool(scipy.sparse.issparse(X) and X.nnz < MOSTLY_ZERO * math.prod(X.shape))
+
+
+def _affordable_sweeps(X: Rows, n_atoms: int) -> int:
+    """Return how many sweeps cost as much as the two products with the data; `SWEEPS` if dense."""
+    if not _has_cheap_products(X):
+        return SWEEPS
+    share = 2.0 * X.nnz / (n_atoms * sum(X.shape))
+    return int(min(max(math.ceil(share), FEWEST_SWEEPS), SWEEPS))
+
+
 class _Descent:
     """Alternating descent on one set of samples, one iteration at a time."""
 
     def __init__(self, state: State, codes: DenseCodes, n_threads: int) -> None:
-        coder, constraint = _lasso(state), state.constraint
+        coder, constraint = _lasso(state, codes), state.constraint
         free = is_free(coder, constraint)
         self.atoms = Atoms(state.D.copy(), state.D.copy(), constraint, free)
         self.codes, self.coder, self.n_threads = codes, coder, n_threads
+        self._sweeps = _affordable_sweeps(codes.X, len(state.D))
         self._momentum, self._last = _Momentum(), math.inf
         self._best: list[float] = []  # the lowest cost up to each iteration
         self._settled = True
@@ -221,10 +243,10 @@ class _Descent:
         """Improve codes and atoms once; discard the step if the cost has risen."""
         codes, atoms, coder = self.codes, self.atoms, self.coder
         beta = self._momentum.beta if iteration and self._settled else 0.0
-        sweeps = SWEEPS if iteration or coder.lam else FIRST_SWEEPS
+        sweeps = self._sweeps if iteration or coder.lam else FIRST_SWEEPS
         A, B, penalty = codes.step(atoms.ahead, coder, beta, sweeps, self.n_threads)
         before = state.constraint
-        D, state.constraint = atoms.step(A, B, SWEEPS, self.n_threads)
+        D, state.constraint = atoms.step(A, B, self._sweeps, self.n_threads)
         # Costs cannot be compared while the set changes.
         self._settled = state.constraint is before
         wide = D.astype(np.float64)
@@ -253,11 +275,12 @@ class _Descent:
         state.samples += codes.n
         nonzeros = float(np.count_nonzero(codes.old)) / codes.n
         used = int(np.count_nonzero(A.diagonal() > 0.0))
-        record = state.record(cost / codes.n, nonzeros, lam=coder.lam, replaced=replaced, used=used)
+        mean, lam = cost / codes.n * codes.unit**2, state.coder.describe()["lam"]
+        record = state.record(mean, nonzeros, lam=lam, replaced=replaced, used=used)
         whole = codes.n == state.n_rows
         state.epoch += whole
         # Costs of parts of the data cannot be compared with one another.
-        return replace(record, surrogate=cost / codes.n if whole else None)
+        return replace(record, surrogate=mean if whole else None)
 
     def _measured(self, fit: float, D: Array) -> float:
         """Return ½‖X − CD‖², from residuals if it is too small to be the difference of sums."""
@@ -282,7 +305,7 @@ class _Descent:
 
 def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
     """Code all samples over the final dictionary, keep their statistics; return ``Σ ‖x − αD‖²``."""
-    coder = _lasso(state)
+    coder, unit = _lasso(state, codes), codes.unit
     if state.constraint.adapts:
         project_all(state.constraint, state.D)
     codes.take_back()
@@ -290,11 +313,12 @@ def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
     A, B, penalty = codes.step(D, coder, 0.0, FIRST_SWEEPS, n_threads)
     past, weight = state.stats[-1], 1.0 / state.learner.batch_size
     past.clear()
-    past.A += weight * A
-    past.B += weight * B
-    past.code_sum += weight * codes.new.sum(axis=1, dtype=np.float64)
-    past.sample_sum += weight * np.asarray(codes.X.sum(axis=0, dtype=np.float64)).reshape(-1)
-    past.constant = weight * (0.5 * codes.squares + penalty)
+    past.A += weight * A * unit**2
+    past.B += weight * B * unit**2
+    past.code_sum += weight * unit * codes.new.sum(axis=1, dtype=np.float64)
+    sums = np.asarray(codes.X.sum(axis=0, dtype=np.float64)).reshape(-1)
+    past.sample_sum += weight * unit * sums
+    past.constant = weight * (0.5 * codes.squares + penalty) * unit**2
     past.weight = weight * codes.n
     state.samples = codes.n
     state.last_used[:] = np.where(A.diagonal() > 0.0, codes.n, 0)
@@ -302,13 +326,14 @@ def _finish(state: State, codes: DenseCodes, n_threads: int) -> float:
     if scipy.sparse.issparse(codes.X):
         wide = state.D.astype(np.float64)
         left = codes.squares - 2.0 * np.vdot(B, wide) + np.vdot(A, wide @ wide.T)
-        return max(0.0, float(left))
-    return codes.squared_error(codes.new, D, n_threads)
+        return max(0.0, float(left)) * unit**2
+    return codes.squared_error(codes.new, D, n_threads) * unit**2
 
 
-def _lasso(state: State) -> Lasso:
+def _lasso(state: State, codes: DenseCodes) -> Lasso:
+    """Return the problem of the codes, which is that of the state divided by their unit."""
     assert isinstance(state.coder, Lasso)
-    return state.coder
+    return state.coder if codes.unit == 1.0 else state.coder.rescaled(1.0 / codes.unit, 1.0)
 
 
 def _revive(atoms: Atoms, codes: DenseCodes, A: Array, rng: np.random.Generator) -> int:

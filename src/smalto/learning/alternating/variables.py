@@ -18,6 +18,7 @@ from smalto.coders.signals import Signals, blocks
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
 from smalto.kernels.coding.nonnegative import PANEL, descend, make_panel
+from smalto.learning.alternating.sparse_data import SparseData
 from smalto.learning.dictionary.sweep import sweep
 from smalto.learning.dictionary.wanted_density import REACH, project_all
 from smalto.learning.memory.statistics import Stats
@@ -30,29 +31,25 @@ _COLUMNS = 1024  # features of the atoms that one task updates
 
 
 class DenseCodes:
-    """Dense codes of all rows of X, one per column: accepted, new and extrapolated ones."""
+    """Dense codes of all rows of X, one per column: accepted, new and extrapolated ones.
 
-    def __init__(self, X: Rows, n_atoms: int, dtype: np.dtype[Any]) -> None:
-        self.X, self.n = X, int(X.shape[0])
+    X is the data divided by ``2^exponent``, the unit.
+    """
+
+    def __init__(self, X: Rows, n_atoms: int, dtype: np.dtype[Any], exponent: int = 0) -> None:
+        self.X, self.n, self.unit = X, int(X.shape[0]), 2.0**exponent
         self.old, self.new, self.ahead = np.zeros((3, n_atoms, self.n), dtype)
         group = max(PANEL, -(-self.n // _GROUPS // PANEL) * PANEL)
-        self.transposed = _by_features(X) if scipy.sparse.issparse(X) else None
-        self.chunk = min(_CHUNK, group) if self.transposed is None else group
+        self.sparse = SparseData(X, n_atoms) if scipy.sparse.issparse(X) else None
+        self.chunk = min(_CHUNK, group) if self.sparse is None else group
         self.groups = min(_GROUPS, -(-self.n // self.chunk))
         self.squares = _squares(X)
-        self._slices: dict[int, Rows] = {}  # chunks of sparse data, which are copies
 
-    def chunks(self, group: int) -> Iterator[tuple[slice, Rows]]:
+    def chunks(self, group: int) -> Iterator[slice]:
         """Yield the rows of a group in chunks; groups do not depend on the number of threads."""
         count = -(-self.n // self.chunk)
         for i in range(group * count // self.groups, (group + 1) * count // self.groups):
-            rows = slice(i * self.chunk, min((i + 1) * self.chunk, self.n))
-            x = self._slices.get(i)
-            if x is None or x.dtype != self.new.dtype:
-                x = as_floats(self.X[rows], self.new.dtype)
-            if self.transposed is not None:
-                self._slices[i] = x
-            yield rows, x
+            yield slice(i * self.chunk, min((i + 1) * self.chunk, self.n))
 
     def begin(self, D: Array, coder: Lasso, n_threads: int) -> None:
         """Start from the exact codes over D, which are sparse and cheap to compute if λ > 0."""
@@ -74,16 +71,20 @@ class DenseCodes:
         G = D @ D.T
         G[np.diag_indices(k)] += G.dtype.type(coder.ridge)
         lam = G.dtype.type(coder.lam)
-        is_sparse = self.transposed is not None
+        sparse = self.sparse
         A = np.zeros((self.groups, k, k), D.dtype)
-        B = np.zeros((0 if is_sparse else self.groups, k, m), D.dtype)
+        B = np.zeros((self.groups if sparse is None else 0, k, m), D.dtype)
         sums = np.zeros(self.groups)
-        columns = np.ascontiguousarray(D.T) if is_sparse else D.T
+        columns = D if sparse is None else sparse.table(D)
 
         def task(group: int) -> None:
             panel = make_panel(k, D.dtype)
-            for rows, x in self.chunks(group):
-                Q = np.ascontiguousarray((x @ columns).T) if is_sparse else D @ x.T
+            for rows in self.chunks(group):
+                if sparse is None:
+                    x = as_floats(self.X[rows], D.dtype)
+                    Q = D @ x.T
+                else:
+                    Q = sparse.by_samples(columns, rows)
                 now = np.ascontiguousarray(self.ahead[:, rows])
                 descend(G, Q, lam, sweeps, now, 0, now.shape[1], panel)
                 self.new[:, rows] = now
@@ -92,34 +93,24 @@ class DenseCodes:
                     np.maximum(now, 0.0, out=now)
                 self.ahead[:, rows] = now
                 A[group] += now @ now.T
-                if not is_sparse:
+                if sparse is None:
                     B[group] += now @ x
                 sums[group] += float(now.sum(dtype=np.float64))
 
         run_tasks(task, self.groups, n_threads)
         A, B = A.sum(axis=0, dtype=np.float64), B.sum(axis=0, dtype=np.float64)
-        if self.transposed is not None:
-            self._multiply(self.transposed, B, n_threads)
+        if sparse is not None:
+            sparse.by_features(self.ahead, B, n_threads)
         penalty = float(coder.lam or 0.0) * float(sums.sum())
         return A, B, penalty + 0.5 * float(coder.ridge) * float(np.trace(A))
-
-    def _multiply(self, transposed: list[Any], B: Array, n_threads: int) -> None:
-        """Write the product of the extrapolated codes and sparse data, some features per task."""
-        codes = np.ascontiguousarray(self.ahead.T)
-        ends = np.cumsum([0, *(len(part.indptr) - 1 for part in transposed)])
-
-        def task(number: int) -> None:
-            part = transposed[number].astype(codes.dtype, copy=False)
-            B[:, ends[number] : ends[number + 1]] = (part @ codes).T
-
-        run_tasks(task, len(transposed), n_threads)
 
     def squared_error(self, C: Array, D: Array, n_threads: int) -> float:
         """Return ``Σ ‖x − αD‖²`` over dense rows, for codes C, from the residuals."""
         parts = np.zeros(self.groups)
 
         def task(group: int) -> None:
-            for rows, x in self.chunks(group):
+            for rows in self.chunks(group):
+                x = as_floats(self.X[rows], C.dtype)
                 parts[group] += sum_of_squares(x - C[:, rows].T @ D)
 
         run_tasks(task, self.groups, n_threads)
@@ -221,13 +212,6 @@ def is_free(coder: Coder, constraint: Constraint) -> bool:
     if not isinstance(coder, Lasso) or coder.mean_nonzeros is not None:
         return False
     return coder.lam == 0.0 and coder.ridge == 0.0 and constraint == L2Ball(positive=True)
-
-
-def _by_features(X: Any) -> list[Any]:
-    """Return the transpose of sparse data in CSR, cut into parts."""
-    whole = X.T.tocsr()
-    size = max(1, -(-whole.shape[0] // _GROUPS))
-    return [whole[i : i + size] for i in range(0, whole.shape[0], size)]
 
 
 def _squares(X: Rows) -> float:

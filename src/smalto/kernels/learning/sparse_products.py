@@ -1,0 +1,75 @@
+"""Products of sparse rows and a dense table that has few columns."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from smalto.kernels.jit import inlined, kernel
+from smalto.kernels.simd import fma, lanes, load, splat, store, zero
+
+
+class SparseMatrix(NamedTuple):
+    """A CSR matrix."""
+
+    indptr: Any
+    indices: Any
+    values: Any
+
+
+@inlined
+def _four(X, row, table, width, j, out, to):
+    """Four vectors of a row of the product, from column j on, written behind ``out[to]``."""
+    v0 = v1 = v2 = v3 = zero(table)
+    step = lanes(table)
+    for p in range(X.indptr[row], X.indptr[row + 1]):
+        by, o = splat(X.values[p]), X.indices[p] * width + j
+        v0 = fma(by, load(table, o), v0)
+        v1 = fma(by, load(table, o + step), v1)
+        v2 = fma(by, load(table, o + 2 * step), v2)
+        v3 = fma(by, load(table, o + 3 * step), v3)
+    o = to + j
+    store(out, o, v0)
+    store(out, o + step, v1)
+    store(out, o + 2 * step, v2)
+    store(out, o + 3 * step, v3)
+
+
+@inlined
+def _two(X, row, table, width, j, out, to):
+    """The same for two vectors."""
+    v0 = v1 = zero(table)
+    step = lanes(table)
+    for p in range(X.indptr[row], X.indptr[row + 1]):
+        by, o = splat(X.values[p]), X.indices[p] * width + j
+        v0 = fma(by, load(table, o), v0)
+        v1 = fma(by, load(table, o + step), v1)
+    store(out, to + j, v0)
+    store(out, to + j + step, v1)
+
+
+@inlined
+def _one(X, row, table, width, j, out, to):
+    """The same for one vector."""
+    v0 = zero(table)
+    for p in range(X.indptr[row], X.indptr[row + 1]):
+        v0 = fma(splat(X.values[p]), load(table, X.indices[p] * width + j), v0)
+    store(out, to + j, v0)
+
+
+@kernel
+def sparse_products(X, table, width, begin, end, out):
+    """Write rows ``begin`` to ``end`` of ``X @ table`` to ``out``.
+
+    ``table`` and ``out`` are flat, with rows of ``width`` numbers, a whole number of vectors.
+    """
+    step = lanes(table)
+    for row in range(begin, end):
+        j, to = 0, (row - begin) * width
+        while j + 4 * step <= width:
+            _four(X, row, table, width, j, out, to)
+            j += 4 * step
+        if j + 2 * step <= width:
+            _two(X, row, table, width, j, out, to)
+            j += 2 * step
+        if j < width:
+            _one(X, row, table, width, j, out, to)
