@@ -162,12 +162,20 @@ def _optimality(
         report.check(GAP, (value[row] - best) <= gap[row] + slack, what, excess)
         short[row] = excess
         if excess > limit:
-            held[row] = admitted[row] and not _in_scope(problem, row)
+            scope = _in_scope(problem, row) and not _coarse(problem, A, row)
+            held[row] = admitted[row] and not scope
         elif (value[row] - max(better, bound[row])) / unit[row] > limit and not admitted[row]:
             report.notes["rows on which the referee could not decide"] += 1
     report.check(OPTIMAL, held[rows], what, short[rows])
     finite = np.isfinite(gap)
     report.check(GAP, gap[finite] >= 0, what)
+
+
+def _coarse(problem: CodingProblem, A: Array, row: int) -> bool:
+    """Return whether rounding the coefficients of a code to its dtype is more than is allowed."""
+    sizes = float(np.abs(A[row]) @ np.linalg.norm(problem.D, axis=1))
+    rounding = 0.5 * float(np.finfo(problem.dtype).eps) * sizes
+    return rounding**2 > ALLOWED[problem.dtype] * 2.0 * float(referee.half_norms(problem)[row])
 
 
 def _own_rounding(problem: CodingProblem, A: Array, row: int) -> float:

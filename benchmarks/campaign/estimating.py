@@ -26,11 +26,6 @@ def fit(rng: np.random.Generator, report: Report) -> None:
     [_learn, _nmf, _ratings, _pca, _cca, _stream][rng.integers(6)](rng, report)
 
 
-def _scaled(rng: np.random.Generator, X: Array) -> Array:
-    dtype = np.float32 if rng.random() < 0.5 else np.float64
-    return np.ldexp(X, data.exponent(rng, X, dtype, 0.3)).astype(dtype)
-
-
 def _codes(X: Array, A: Any, D: Array, what: str, report: Report) -> None:
     """Check that codes are finite and fit at least as well as zero codes."""
     A, X, D = (np.asarray(each, np.float64) for each in (A, X, D))
@@ -39,7 +34,7 @@ def _codes(X: Array, A: Any, D: Array, what: str, report: Report) -> None:
 
 
 def _learn(rng: np.random.Generator, report: Report) -> None:
-    X, k = _scaled(rng, samples(rng)), data.size(rng, 30)
+    X, k = samples(rng), data.size(rng, 30)
     model = DictionaryLearning(k, random_state=0, n_threads=1).fit(X)
     what = f"DictionaryLearning({k}), {X.dtype} {X.shape}"
     D = model.components_
@@ -48,7 +43,7 @@ def _learn(rng: np.random.Generator, report: Report) -> None:
 
 
 def _nmf(rng: np.random.Generator, report: Report) -> None:
-    X, k = np.abs(_scaled(rng, samples(rng))), data.size(rng, 12)
+    X, k = np.abs(samples(rng)), data.size(rng, 12)
     source: Any = sparse.csr_array(X) if rng.random() < 0.3 else X
     init = str(rng.choice(["samples", "random", "nndsvd", "nndsvda"]))
     if init.startswith("nndsvd") and k > min(X.shape):
@@ -84,7 +79,7 @@ def _ratings(rng: np.random.Generator, report: Report) -> None:
 
 
 def _pca(rng: np.random.Generator, report: Report) -> None:
-    X, k = _scaled(rng, samples(rng)), data.size(rng, 8)
+    X, k = samples(rng), data.size(rng, 8)
     if (X[0] == X).all():  # refused: nothing is left after centering
         return
     options: Any = {"density": 0.3} if rng.random() < 0.5 else {"gamma": 0.5}
@@ -107,7 +102,7 @@ def _cca(rng: np.random.Generator, report: Report) -> None:
 
 
 def _stream(rng: np.random.Generator, report: Report) -> None:
-    X, k = _scaled(rng, samples(rng))[:40], data.size(rng, 10)
+    X, k = samples(rng)[:40], data.size(rng, 10)
     if rng.random() < 0.5:
         X[: len(X) // 2] = X[0]  # the first atoms are dead
     model = DictionaryLearning(k, random_state=0, n_threads=1)

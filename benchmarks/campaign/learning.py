@@ -68,23 +68,26 @@ def in_set(D: Array, numbers: dict[str, Any]) -> Array:
 
 
 def samples(rng: np.random.Generator) -> Array:
-    """Return samples: sparse combinations of atoms with noise, some zero, constant or repeated."""
+    """Return samples of any size and dtype: sparse combinations of atoms with noise.
+
+    Some are zero, constant or repeated, but not all zero, which is refused.
+    """
     n, m = data.size(rng, 300), data.size(rng, 30)
     X = data.signals(rng, n, data.dictionary(rng, data.size(rng, 20), m)[1])
     if rng.random() < 0.2:
         X[:, rng.integers(m)] = 1.0
     if rng.random() < 0.2:
         X[n // 2 :] = X[0]
-    if not X[0].any():  # samples that are all zero are refused
+    dtype = np.float32 if rng.random() < 0.5 else np.float64
+    X = np.ldexp(X, data.exponent(rng, X, dtype)).astype(dtype)
+    if not X[0].any():
         X[0, 0] = 1.0
     return X
 
 
 def train(rng: np.random.Generator, report: Report) -> None:
     """Learn a dictionary from random samples, with random settings."""
-    dtype = np.float32 if rng.random() < 0.5 else np.float64
     X = samples(rng)
-    X = np.ldexp(X, data.exponent(rng, X, dtype, 0.4)).astype(dtype)
     n, _ = X.shape
     k = int(min(data.size(rng, 24), 24))
     unit = float(np.sqrt(np.mean(np.sum(X.astype(np.float64) ** 2, axis=1)))) or 1.0

@@ -104,14 +104,14 @@ def mask(rng: np.random.Generator, n: int, m: int) -> Array:
     return rng.random((n, m)) < rng.choice([0.02, 0.3, 0.8, 1.0], (n, 1), p=[0.3, 0.4, 0.25, 0.05])
 
 
-def exponent(rng: np.random.Generator, values: Array, dtype: Any, share: float = 1.0) -> int:
+def exponent(rng: np.random.Generator, values: Array, dtype: Any) -> int:
     """Return the exponent of a power of two that takes values anywhere in the promised range.
 
-    The range is 1e±150 in float64 and 1e±18 in float32; a share of it is used.
+    The range is 1e±150 in float64 and 1e±18 in float32.
     """
     largest = float(np.abs(values).max(initial=0.0))
     if largest == 0.0 or rng.random() < 0.5:
         return 0
-    reach = share * (17.0 if np.dtype(dtype) == np.float32 else 149.0)
+    reach = 17.0 if np.dtype(dtype) == np.float32 else 149.0
     wanted = rng.uniform(-reach, reach)
     return int(np.floor((wanted - np.log10(largest)) * np.log2(10.0)))

@@ -144,8 +144,9 @@ def as_rows(name: str, X: Any) -> Rows:
     check_not_path(name, X)
     if is_frame(X):
         X = frame_to_array(name, X)
-    elif not scipy.sparse.issparse(X) and not isinstance(X, np.ndarray):
-        X = np.asarray(X)
+    elif not scipy.sparse.issparse(X) and not isinstance(X, np.memmap):
+        check_not_masked(name, X)
+        X = np.asarray(X)  # not a np.matrix either, whose rows and sums are matrices again
     if X.ndim != 2 and X.dtype.kind in "US":
         message = f"{name} must hold real numbers, got text such as {str(X.flat[0])!r}"
         raise TypeError(message)
@@ -178,6 +179,16 @@ def _first_text(X: Array) -> str:
         except (TypeError, ValueError):
             return f"{value!r} at {tuple(int(i) for i in place)}"
     return f"objects such as {X.flat[0]!r}"
+
+
+def check_not_masked(name: str, X: Any) -> None:
+    """Raise TypeError for a masked array of which something is masked: NumPy would drop the mask."""
+    if np.ma.is_masked(X):
+        message = (
+            f"{name} is a masked array, whose mask would be lost here: where missing entries are "
+            f'allowed, give {name}.filled(numpy.nan) and say missing="nan"'
+        )
+        raise TypeError(message)
 
 
 def check_not_path(name: str, X: Any) -> None:

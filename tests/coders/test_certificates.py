@@ -128,3 +128,32 @@ def test_against_a_generic_solver(coder, masked):
         found = objective(coder, x[None], D, ours[None], hole)[0]
         assert found == pytest.approx(least, rel=1e-5, abs=1e-6)
         np.testing.assert_allclose(ours, a.value, atol=2e-3)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize(
+    ("coder", "sign"),
+    [(Lasso(0.0, positive=True), 1), (Lasso(0.0, ridge=0.1), 0), (Lasso(0.0, 0.1, True), 0)],
+)
+def test_codes_without_an_l1_penalty_are_certified_too(coder, sign, holes):
+    rng = np.random.default_rng(0)
+    X, D = rng.standard_normal((30, 12)), rng.standard_normal((5, 12))
+    if sign:
+        X, D = abs(X), abs(D)
+    D[2] = 0.0  # which no code needs
+    mask = rng.random(X.shape) < 0.2 if holes else None
+    known = np.ones(X.shape) if mask is None else ~mask
+
+    def costs(codes):
+        left = known * (X - codes @ D)
+        return 0.5 * (left**2).sum(axis=1) + 0.5 * coder.ridge * (codes**2).sum(axis=1)
+
+    exact = encode(X, D, coder, mask=mask).toarray()
+    assert duality_gap(X, D, exact, coder, mask=mask).max() < 1e-10
+    for size in (1e-6, 1e-2, 1.0):
+        other = exact + size * rng.standard_normal(exact.shape)
+        if coder.positive:
+            other = np.maximum(other, 0.0)
+        gaps = duality_gap(X, D, other, coder, mask=mask)
+        assert (gaps >= costs(other) - costs(exact) - 1e-12).all()
+        assert gaps.max() < 1e4 * size * (1 + size)  # not the whole cost

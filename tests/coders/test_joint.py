@@ -346,3 +346,18 @@ def test_pursuit_of_signals_of_any_size_ends(dtype, look_ahead):
     huge = (X / np.abs(X).max() * 0.9 * np.finfo(dtype).max).astype(dtype)
     with pytest.raises(ValueError, match=rf"more than .* {np.dtype(dtype)} can work with: scale"):
         encode(huge, D.astype(dtype), JointOMP(3))
+
+
+def test_groups_with_small_coefficients_need_more_than_float32_to_choose_atoms():
+    rng = np.random.default_rng(0)
+    D = rng.standard_normal((20, 30))
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    C = np.zeros((12, 20))
+    C[:, [3, 8, 15]] = rng.uniform(0.5, 1.0, (12, 3)) * [1.0, 1e-4, 1e-7]
+    C[:6] = 0.0
+    C[:6, [2, 4, 6]] = rng.uniform(0.5, 1.0, (6, 3))  # a group for which float32 is enough
+    groups = np.repeat([0, 1], 6)
+    codes, info = encode(C @ D, D, JointOMP(3), groups=groups, return_info=True)
+    np.testing.assert_allclose(codes.toarray(), C, atol=1e-13)
+    np.testing.assert_array_equal(info.iterations, 3)
+    assert codes.nnz == 36

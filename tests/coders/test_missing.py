@@ -13,12 +13,12 @@ from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 from smalto import DictionaryLearning, encode, learn
 from smalto.coders import L0, OMP, Bridge, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
 from smalto.datasets import random_patches, sample_photo
+from smalto.kernels.coding.arguments import View
+from smalto.kernels.coding.masked_atoms import correlations_of_signal, make_products
 from smalto.kernels.coding.masked_gram import (
-    TOGETHER,
     LazyGram,
     begin_signal,
     make_block,
-    make_likely_rows,
     make_row,
     squared_norms,
 )
@@ -60,10 +60,13 @@ def test_rows_of_a_lazy_gram_matrix(dtype, share, weighted, width):
         missing,
         inverse,
         listed=np.empty((2, m), np.int64),
-        counts=np.zeros(3, np.int64),
+        counts=np.zeros(4, np.int64),
         made=np.zeros(width, np.bool_),
-        entries=np.full(TOGETHER * m, np.nan, dtype),
         ridge=ridge,
+        atoms=D.reshape(-1),
+        gathered=np.empty(width, np.int8),
+        entries=np.full(width * 32, np.nan, dtype),
+        scratch=np.full(width + 32, np.nan, dtype),
     )
     G, fast = np.full(width * width, np.nan, dtype), np.full(width * width, np.nan, np.float32)
     fast = G if dtype == np.float32 else fast
@@ -82,22 +85,21 @@ def test_rows_of_a_lazy_gram_matrix(dtype, share, weighted, width):
         squared_norms(lazy, diagonal)
         np.testing.assert_allclose(diagonal, np.diagonal(expected), atol=tolerance)
         assert np.isnan(G.reshape(width, -1)[3]).all()  # nobody has asked for it
-        for wanted in ([2, 4, 5, 6, 1, 8], [9, 10], [11], []):
-            begin_signal(lazy, row)
-            G[:] = np.nan
-            c = np.zeros(width, dtype)
-            c[wanted] = -1.0
-            make_likely_rows(lazy, c, 0.5, False, G, fast)
-            rows = G.reshape(width, -1)
-            done = np.flatnonzero(lazy.made)
-            np.testing.assert_allclose(rows[done], expected[done], atol=tolerance)
-            assert np.isnan(rows[~lazy.made]).all()
-            assert set(done) <= set(wanted)
-            left = np.einsum("ij,ij->i", known, known)[wanted]
-            whole = np.einsum("ij,ij->i", D, D, dtype=float)[wanted]
-            subtracts = 2 * missing[row].sum() <= m
-            count = np.count_nonzero(left >= 0.25 * whole) if subtracts else len(wanted)
-            assert len(done) == count - (count % TOGETHER == 1)  # a single one is left, too
+        begin_signal(lazy, row)
+        atoms, code = np.array([9, 1, 4, 0, 7]), rng.standard_normal(5)
+        for s in range(5):
+            make_products(lazy, atoms[s], atoms, s, G)
+            products = G.reshape(width, -1)[atoms[s], atoms[: s + 1]]
+            np.testing.assert_allclose(products, expected[atoms[s], atoms[: s + 1]], atol=tolerance)
+        q = rng.standard_normal(3 * width).astype(dtype)
+        c = np.concatenate([np.full(width, np.nan), code]).astype(dtype)
+        view = View(shared.reshape(-1), q, width, c, lazy)
+        for positive in (False, True):
+            c[width:] = code
+            largest = correlations_of_signal(lazy, view, width, atoms, 5, positive)
+            left = q[width : 2 * width] - code @ expected[atoms]
+            np.testing.assert_allclose(c[:width], left, atol=10 * tolerance)
+            assert largest == pytest.approx(max(left if positive else abs(left)), abs=1e-4)
         atoms, stride = np.array([9, 1, 4, 0, 7, 2, 8, 3, 5, 6]), 24
         work = np.full((len(atoms) + 1) * stride, np.nan)
         make_block(lazy, atoms, len(atoms), work, stride, stride, 0)
@@ -393,3 +395,15 @@ def test_a_mask_given_as_missing_is_told_where_to_go():
     X, D = ordinary(n=3)
     with pytest.raises(ValueError, match="a mask is given as mask="):
         encode(X, D, missing=X > 0)
+
+
+@pytest.mark.parametrize("coder", [Lasso(0.2), OMP(3), OMP(eps=0.1), L0(0.1)], ids=repr)
+def test_signals_without_holes_keep_their_bits(coder):
+    X, D = ordinary(4, n=24)
+    whole = encode(X, D, coder).toarray()
+    mask = np.zeros(X.shape, bool)
+    mask[[5, 18], [2, 1]] = True
+    some = encode(X, D, coder, mask=mask).toarray()
+    touched = mask.any(axis=1)
+    np.testing.assert_array_equal(some[~touched], whole[~touched])
+    assert np.abs(some - whole)[touched].max() > 0

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import examples
 
+from smalto import encode
+from smalto.coders import Lasso
 from smalto.coders.codes import Codes
 from smalto.coders.rounding import rounded_together
 
@@ -50,3 +52,16 @@ def test_signs_stay_and_nothing_becomes_infinite(seed, k, m):
     rounded = rounded_together(codes, D).values
     assert np.isfinite(rounded).all()
     assert (rounded * code >= 0).all()
+
+
+@pytest.mark.parametrize("lam", [0.0, 1e-6])
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("with_holes", [False, True])
+def test_with_hardly_any_penalty_float32_codes_are_rounded_float64_codes(lam, positive, with_holes):
+    """They are not searched for in float32 first, to be found wanting one by one."""
+    rng = np.random.default_rng(4)
+    X, D = rng.random((90, 30)).astype(np.float32), rng.random((12, 30)).astype(np.float32)
+    mask = rng.random(X.shape) < 0.1 if with_holes else None
+    coder = Lasso(lam, positive=positive)
+    narrow, wide = (encode(X.astype(t), D.astype(t), coder, mask=mask) for t in (X.dtype, float))
+    np.testing.assert_array_equal(narrow.toarray(), wide.toarray().astype(np.float32))

@@ -158,6 +158,21 @@ def test_sparse_input_is_never_made_dense(monkeypatch):
     assert (csr != before).nnz == 0
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_data_that_is_mostly_zero_is_factorized_as_well_as_the_same_in_a_dense_array(dtype):
+    rng = np.random.default_rng(0)
+    factors = [rng.random(shape) * (rng.random(shape) < 0.15) for shape in ((700, 5), (5, 300))]
+    X = (factors[0] @ factors[1] * rng.gamma(2.0, 0.5, (700, 300))).astype(dtype)
+    csr = sparse.csr_array(X)
+    assert 0 < csr.nnz < 0.25 * X.size
+    settings = {"max_epochs": 100, "random_state": 0}
+    dense = NMF(5, **settings).fit(X)
+    one, two = (NMF(5, n_threads=t, **settings).fit(csr) for t in (1, 2))
+    np.testing.assert_array_equal(one.components_, two.components_)
+    assert one.components_.dtype == dtype
+    assert one.reconstruction_err_ < 1.01 * dense.reconstruction_err_
+
+
 @pytest.fixture(scope="module")
 def wide():
     """Samples with more features than rows, and the cost that the slow twin reaches on them."""

@@ -213,8 +213,28 @@ def test_files_are_learned_from_as_arrays_are(tmp_path):
     np.testing.assert_array_equal(here.transform(X), there.transform(X))
 
 
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 1e-100, 123456.789])
+def test_rounding_of_the_mean_is_nothing_to_learn_from(value):
+    X = np.full((51, 8), value)  # whose mean is not exactly the value
+    for fit in (SparsePCA(2).fit, SparsePCA(2).partial_fit):
+        with pytest.raises(ValueError, match="are the same"):
+            fit(X)
+    X[0, 0] *= 1 + 1e-9
+    SparsePCA(1, random_state=0).fit(X)
+
+
 def test_constant_features_get_no_weight():
     X = blocks()
     X[:, [0, 7]] = 3.7
     fitted = model().fit(X)
     assert np.abs(fitted.components_[:, [0, 7]]).max() == 0
+
+
+def test_components_do_not_vanish_for_the_sake_of_a_density():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 3)) * [4, 3, 2] @ np.kron(np.eye(3), np.ones(4))
+    X += 0.1 * rng.standard_normal(X.shape)
+    model = SparsePCA(3, random_state=0).fit(X)  # a density of 0.3, where that of the groups is 1/3
+    assert (model.components_ != 0).sum() == 12
+    assert np.linalg.norm(model.components_, axis=1).min() > 0.3
+    assert model.explained_variance_ratio_.sum() > 0.99

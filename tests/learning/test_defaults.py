@@ -145,6 +145,8 @@ def test_a_number_of_nonzeros_that_is_not_reached_is_said():
         encode(flat, np.eye(12), coder)
     with pytest.warns(UserWarning, match="mean_nonzeros=8 was not reached"):
         learn(flat, 12, coder, max_steps=3, random_state=0)
+    with pytest.warns(UserWarning, match=r"was not reached: codes have [1-9]"):
+        learn(flat, 12, coder, max_steps=3, validation=flat[:20], random_state=0)
     encode(X, np.eye(12), coder)  # warnings are errors
 
 

@@ -225,13 +225,13 @@ def test_inputs_are_left_alone():
 
 
 def test_defaults_depend_on_the_size_of_the_problem():
-    assert Online().resolve(100, None).batch_size == 1024
-    assert Online().resolve(100, 4_194_304).batch_size == 2048
-    assert Online().resolve(1000, None).batch_size == 2000
+    assert Online().resolve(100, None).batch_size == 4096
+    assert Online().resolve(100, 30_000).batch_size == 3000
     assert Online().resolve(100, 1000).batch_size == 100
     assert Online(77).resolve(100, 10).batch_size == 77
     assert Online().resolve(8000, None).batch_size == 16_000
     assert Online().resolve(100, 2**40).batch_size == 4096
+    assert Online().resolve(100, 100).batch_size == 64
 
 
 def test_the_first_batch_size_follows_the_number_of_atoms():
@@ -240,10 +240,10 @@ def test_the_first_batch_size_follows_the_number_of_atoms():
     assert Online().resolve(100, 1000).first_batch_size == 100
     assert Online(77).resolve(100, None).first_batch_size == 77
     assert Online(first_batch_size=30).resolve(100, None).first_batch_size == 30
-    assert Online(first_batch_size=1500).resolve(100, None).first_batch_size == 1024
+    assert Online(first_batch_size=5000).resolve(100, None).first_batch_size == 4096
 
 
-def test_batches_grow_to_a_quarter_of_what_was_seen():
+def test_batches_grow_with_what_was_seen():
     X = np.random.default_rng(0).standard_normal((1200, 5))
     learner = Online(40, first_batch_size=10)
 
@@ -253,9 +253,12 @@ def test_batches_grow_to_a_quarter_of_what_was_seen():
 
     expected, seen = [], 0
     while seen < 1200:
-        expected.append(min(40, max(10, seen // 4), 1200 - seen))
+        grown = seen // 4 if seen < 80 else 20 if seen < 160 else int((10 * seen) ** 0.5 / 2)
+        expected.append(min(40, max(10, grown), 1200 - seen))
         seen += expected[-1]
-    assert 10 < expected[6] < 40
+    assert {10, 20, 40} < set(expected)
+    assert any(10 < size < 20 for size in expected)
+    assert any(20 < size < 40 for size in expected)
     assert sizes(X) == expected
     assert sizes(iter(np.split(X, 30))) == expected
     assert set(sizes(X, max_epochs=2)[len(expected) : -1]) == {40}  # also in the next epoch

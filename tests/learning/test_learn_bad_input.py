@@ -8,6 +8,7 @@ from smalto import State, learn
 from smalto.coders import Lasso
 from smalto.constraints import L2Ball
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
+from smalto.learning import Log, Progress
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,13 @@ from smalto.learners import SGD, Batch, Continuation, Online, Replacement
         (lambda: learn(X0, 5, continuation=3), TypeError, "continuation must be None or"),
         (lambda: learn(X0, 5, callbacks=print), TypeError, "callbacks must be a sequence"),
         (lambda: learn(X0, 5, callbacks=[print, 3]), TypeError, r"callbacks\[1\] must be callable"),
+        (lambda: learn(X0, 5, callbacks=[Progress]), TypeError, r"did you mean Progress\(...\)"),
+        (lambda: learn(X0, 5, callbacks=Progress()), TypeError, "give a list"),
+        (
+            lambda: learn(X0, 5, callbacks=[Log("no/such/run.csv")]),
+            FileNotFoundError,
+            "there is no folder no/such for run.csv: create it first",
+        ),
         (lambda: learn(X0, 8, state="x"), TypeError, "state must be a State"),
         (
             lambda: learn(X0, 9, state=small_state()),

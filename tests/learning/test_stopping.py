@@ -123,6 +123,35 @@ def test_early_stopping_waits_while_the_cost_falls():
     assert answers == [False, False, False, False, False, False, False, True, False]
 
 
+@pytest.mark.parametrize("held_out", [True, False])
+def test_early_stopping_compares_costs_of_the_same_lam_only(held_out):
+    from smalto.learning import Record
+
+    stop = EarlyStopping(patience=2, tol=0.01)
+    state, steps = small_state().copy(), []
+    state.history.clear()
+    costs = {8: 1.0, 12: 2.0, 16: 1.9, 24: 3.0, 32: 2.9, 48: 4.0, 64: 4.0, 96: 5.0, 128: 5.0}
+    lams = {8: 1.0, 12: 2.0, 16: 2.0, 24: 3.0, 32: 3.0, 48: 4.0, 64: 4.0, 96: 5.0, 128: 5.0}
+    for step in range(1, 129):
+        at = min(due for due in costs if due >= step)
+        test_cost = costs[step] if held_out and step in costs else None
+        record = Record(step, 0, step, 0.0, costs[at], 1.0, test_cost, 1.0, 0, 1.0, lams[at])
+        state.history.append(record)
+        if stop(state, record):
+            steps.append(step)
+    assert steps == [128]  # no progress at 64 and at 128: none of the rises is one
+
+
+def test_early_stopping_while_lam_is_being_found():
+    X, _ = planted(n=600)
+    result = learn(
+        X, 20, Lasso(mean_nonzeros=4), learner=Online(50), max_epochs=3, random_state=0,
+        validation=X[:100], callbacks=[EarlyStopping()],
+    )  # fmt: skip
+    assert len({record.lam for record in result.history}) > 2
+    assert result.state.step > 8  # it was 4: the first values of lam differ most
+
+
 CTRL_C = """
 import sys, numpy as np
 from smalto import learn

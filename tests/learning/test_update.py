@@ -9,12 +9,15 @@ from problems import DTYPES, dictionary, examples
 from scipy import sparse
 
 from smalto import State, encode, learn
-from smalto.coders import Lasso
+from smalto.coders import Lasso, preparing, wanted_nonzeros
 from smalto.coders.codes import Codes
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball, Simplex
-from smalto.kernels.coding.fit import fit_of_rows
+from smalto.kernels.coding.fit import fit_at_optimum, fit_of_rows
 from smalto.learners import SGD, Online
+from smalto.learning.batches import base as batches_base
+from smalto.learning.dictionary import sweep as sweep_module
 from smalto.learning.dictionary.sweep import gradient_step, sweep
+from smalto.learning.learners import online
 from smalto.learning.memory import statistics
 from smalto.learning.memory.code_store import CodeStore
 from smalto.learning.memory.contributions import Contribution
@@ -39,10 +42,11 @@ def contribution(codes, X, k, fit=0.0, penalties=None, weights=None):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("as_csr", [False, True])
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_statistics(dtype, as_csr, n_threads):
+@pytest.mark.parametrize("density", [0.06, 0.2])  # few nonzeros are added one by one
+def test_statistics(dtype, as_csr, n_threads, density):
     rng = np.random.default_rng(0)
     n, k, m = 90, 150, 13
-    dense, codes = random_codes(rng, n, k, dtype=dtype)
+    dense, codes = random_codes(rng, n, k, density, dtype)
     X = rng.standard_normal((n, m)).astype(dtype)
     stats = Stats.zeros(k, m)
     stats.decay(0.5)  # contributions must not be scaled by what the past is scaled by
@@ -62,6 +66,26 @@ def test_statistics(dtype, as_csr, n_threads):
     np.testing.assert_array_equal(part.uses, (dense != 0).sum(0))
     part.add_to(stats, -0.25, n_threads)
     np.testing.assert_allclose(stats.A, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("as_csr", [False, True])
+@pytest.mark.parametrize("density", [0.06, 0.2])
+def test_statistics_of_weighted_samples(as_csr, density):
+    rng = np.random.default_rng(0)
+    n, k, m = 90, 150, 13
+    dense, codes = random_codes(rng, n, k, density)
+    X, weights = rng.standard_normal((n, m)), rng.random(n)
+    for w in (weights, None):
+        stats = Stats.zeros(k, m)
+        part = contribution(codes, sparse.csr_array(X) if as_csr else X, k, weights=w)
+        part.add_to(stats, 0.25, 1)
+        left = 0.25 * (dense.T if w is None else dense.T * w)
+        np.testing.assert_allclose(stats.A, left @ dense, atol=1e-12)
+        np.testing.assert_allclose(stats.B, left @ X, atol=1e-12)
+        np.testing.assert_allclose(stats.code_sum, left.sum(1), atol=1e-12)
+        ones = np.full(n, 0.25) if w is None else 0.25 * w
+        np.testing.assert_allclose(stats.sample_sum, ones @ X, atol=1e-12)
+        assert stats.constant == pytest.approx(0.5 * ones @ (X * X).sum(1))
 
 
 def test_statistics_are_additive_and_decay():
@@ -112,6 +136,20 @@ def test_fit_of_rows(dtype):
     fit_of_rows(D @ D.T, X @ D.T, (X.astype(float) ** 2).sum(1), *codes, out)
     expected = 0.5 * ((X.astype(float) - dense.astype(float) @ D.astype(float)) ** 2).sum(1)
     np.testing.assert_allclose(out, expected, rtol=1e-4 if dtype == np.float32 else 1e-10)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+def test_fit_at_optimum(dtype, ridge):
+    rng = np.random.default_rng(3)
+    X, D = rng.standard_normal((20, 10)).astype(dtype), dictionary(rng, 16, 10).astype(dtype)
+    lam, norms = 0.4, (X.astype(float) ** 2).sum(1)
+    csr = encode(X, D, Lasso(lam, ridge=ridge))
+    codes = Codes(csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data)
+    fit, twin = np.empty((2, 20))
+    fit_at_optimum(X @ D.T, norms, *codes, lam, ridge, fit)
+    fit_of_rows(D @ D.T, X @ D.T, norms, *codes, twin)
+    np.testing.assert_allclose(fit, twin, rtol=1e-5 if dtype == np.float32 else 1e-12)
 
 
 class PlainBall(Constraint):
@@ -285,7 +323,7 @@ def test_statistics_of_very_many_atoms_are_as_precise_as_the_dictionary(monkeypa
     X = np.random.default_rng(0).standard_normal((600, 12)).astype(np.float32)
     options = {"learner": Online(100), "random_state": 0, "n_threads": 1}
     usual = learn(X, 16, Lasso(0.5), max_epochs=2, **options)
-    monkeypatch.setattr(statistics, "_MANY_ATOMS", 16)
+    monkeypatch.setattr(statistics, "MANY_ATOMS", 16)
     some = learn(X, 16, Lasso(0.5), max_epochs=1, **options).state
     assert {part.A.dtype for part in some.stats} == {np.dtype(np.float32)}
     some.save(tmp_path / "state.safetensors")
@@ -296,3 +334,43 @@ def test_statistics_of_very_many_atoms_are_as_precise_as_the_dictionary(monkeypa
     np.testing.assert_allclose(less.state.surrogate, usual.state.surrogate, rtol=1e-4)
     double = learn(X.astype(np.float64), 16, Lasso(0.5), max_epochs=1, **options).state
     assert {part.A.dtype for part in double.stats} == {np.dtype(np.float64)}
+
+
+def test_very_many_atoms_have_one_sum_of_all_epochs_if_the_past_is_forgotten(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((600, 12))
+    options = {"random_state": 0, "n_threads": 1, "max_epochs": 3}
+    everything = learn(X, 16, Lasso(0.5), learner=Online(100, memory="all"), **options)
+    monkeypatch.setattr(online, "MANY_ATOMS", 16)
+    many = learn(X, 16, Lasso(0.5), learner=Online(100), **options)
+    assert len(many.state.stats) == 1
+    np.testing.assert_array_equal(many.D, everything.D)
+    many.state.measure_surrogate()
+    np.testing.assert_allclose(many.state.surrogate, everything.state.surrogate)
+    constant = learn(X, 16, Lasso(0.5), learner=Online(100, rho=1.0), **options)
+    assert len(constant.state.stats) == 2
+
+
+def test_larger_blocks_of_very_many_atoms_give_the_same_sweep(monkeypatch):
+    rng = np.random.default_rng(0)
+    D, codes = rng.standard_normal((300, 50)), rng.standard_normal((400, 300))
+    stats = Stats(codes.T @ codes, rng.standard_normal((300, 50)))
+    small, large = D.copy(), D.copy()
+    change = sweep_module.sweep(small, (stats,), L2Ball(), 1)
+    monkeypatch.setattr(sweep_module, "MANY", 300)
+    np.testing.assert_allclose(sweep_module.sweep(large, (stats,), L2Ball(), 1), change)
+    np.testing.assert_allclose(large, small, atol=1e-10)
+
+
+def test_choosing_lam_again_and_coding_share_one_gram_matrix(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((600, 12))
+    made = []
+    for module in (batches_base, preparing, wanted_nonzeros):
+        plain = module.gram
+        monkeypatch.setattr(
+            module, "gram", lambda *given, plain=plain: made.append(len(given[0])) or plain(*given)
+        )
+    options = {"learner": Online(300), "random_state": 0, "n_threads": 1}
+    result = learn(X, 24, Lasso(mean_nonzeros=3), max_steps=1, **options)
+    made.clear()
+    learn(X, 24, Lasso(mean_nonzeros=3), max_steps=2, state=result.state, **options)
+    assert made == [32]

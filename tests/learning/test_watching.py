@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import pickle
 import sys
 
@@ -41,18 +42,35 @@ def test_the_share_that_is_done_is_that_of_the_nearest_limit(limits, n_rows, sha
 
 
 def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
-    clock = iter(range(0, 100_000, 10))  # every look at it is 10 seconds later
-    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     shown = Progress(every_seconds=30)
     shown.begin(None, lambda r: r.samples / 1000)
     for step in range(1, 11):
+        clock[0] += 10.0
         shown(None, record(step, 100 * step, float(step)))
     shown.close()
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4  # every 30 seconds, and at the end
-    assert lines[0].startswith("learning: 30 %, 1:4")
+    assert lines[0].startswith("learning: 30 %, 1:10 left")
     assert lines[0].endswith("left, 300 samples, cost 1, 2.0 nonzeros, 100 samples/s")
     assert lines[-1].startswith("learning: 100 %, 0:00 left, 1,000 samples")
+
+
+@pytest.mark.parametrize("has_bar", [False, True])
+def test_the_time_left_is_that_of_the_steps_without_compiling(capsys, monkeypatch, has_bar):
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(progress, "_has_bar", lambda: has_bar)
+    shown = Progress(every_seconds=0)
+    shown.begin(None, lambda r: r.step / 100)
+    clock[0] = 500.0  # the first step compiles
+    for step in range(1, 21):
+        clock[0] += 3.0
+        shown(None, record(step))
+    shown.close()
+    assert "20%|" in (last := capsys.readouterr().err.replace(" %,", "%|").rstrip())
+    assert " 4:00 left" in last.replace("\n", "\r").split("\r")[-1]
 
 
 def test_a_bar_in_a_terminal(capsys, monkeypatch):
@@ -62,6 +80,40 @@ def test_a_bar_in_a_terminal(capsys, monkeypatch):
     last = capsys.readouterr().err.rstrip().splitlines()[-1].split("\r")[-1]
     assert last.startswith("work 100%|")
     assert "left, 2,000 samples, cost" in last
+
+
+@pytest.mark.skipif(os.name == "nt", reason="terminals")
+@pytest.mark.parametrize("size", [(0, 0), (24, 0), (24, 120)], ids=str)
+def test_a_bar_in_a_terminal_that_may_not_know_its_size(monkeypatch, size):
+    import fcntl
+    import struct
+    import termios
+
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        shown = Progress()
+        shown.show(0.5, "half of it")
+        shown.close()
+        terminal.write("end")
+        terminal.flush()
+        text = b""
+        while b"end" not in text:
+            text += os.read(ours, 4096)
+    assert b"learning  50%|" in text
+    os.close(ours)
+
+
+@pytest.mark.parametrize("has_bar", [False, True])
+def test_no_time_is_left_when_a_run_has_ended_early(capsys, monkeypatch, has_bar):
+    monkeypatch.setattr(progress, "_has_bar", lambda: has_bar)
+    X, _ = planted(n=500)
+    stop = [Progress(), lambda state, record: record.step == 4]
+    learn(X, 10, Lasso(0.1), max_steps=40, callbacks=stop, **OPTIONS)
+    last = capsys.readouterr().err.rstrip().splitlines()[-1].split("\r")[-1]
+    assert "10 %, ended, " in last or ("10%|" in last and "| ended, " in last)
+    assert "left" not in last
 
 
 def test_nothing_is_known_of_the_end_of_a_stream(capsys):

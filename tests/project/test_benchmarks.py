@@ -1,3 +1,4 @@
+import itertools
 import json
 import os
 import subprocess
@@ -114,6 +115,24 @@ def test_nmf(tmp_path):
             (curve,) = entry["curves"]
             assert len(curve["seconds"]) == len(curve["cost"]) > 0
         assert each["target"] > 0
+
+
+def test_extrapolated_hals_fits_sparse_data_as_well_as_scikit_learn():
+    from benchmarks.peers import nmf, sparse_counts
+
+    NMF = pytest.importorskip("sklearn.decomposition").NMF
+    X = sparse_counts.texts(200, 300)
+    assert X.nnz < 0.3 * 200 * 300
+    np.testing.assert_allclose(np.sqrt(X.multiply(X).sum(axis=1)), 1.0, rtol=1e-5)
+    cost = [
+        nmf.cost_of(X, C, D, 0.0) for C, D in itertools.islice(nmf.extrapolated_hals(X, 5, 0), 100)
+    ]
+    peer = NMF(5, init="random", random_state=0, tol=1e-6, max_iter=500)
+    C = peer.fit_transform(X)
+    best = nmf.cost_of(X, C, peer.components_, 0.0)
+    assert best == pytest.approx(nmf.cost_of(X.toarray(), C, peer.components_, 0.0), rel=1e-4)
+    assert cost[-1] < 1.03 * best
+    assert cost[-1] < cost[0]
 
 
 def test_joint(tmp_path):

@@ -7,6 +7,9 @@ from scipy import sparse
 from smalto import NMF, DictionaryLearning, Model, encode, learn
 from smalto.checks import as_csr, as_rows
 from smalto.coders import Lasso, duality_gap
+from smalto.compat.sklearn import NMF as ScikitNMF
+from smalto.compat.sklearn import MiniBatchNMF as ScikitMiniBatchNMF
+from smalto.compat.sklearn import non_negative_factorization
 from smalto.constraints import L2Ball
 from smalto.plot import atom_use
 from smalto.sources import Stream, as_source
@@ -60,7 +63,14 @@ def _short_of_values():
     return X
 
 
+def _far_row():
+    X = sparse.coo_array(_csr())
+    X.row[0] = FAR
+    return X
+
+
 DAMAGED = {
+    "far row": _far_row,
     **{f"far {kind}": lambda kind=kind: _far(kind) for kind in ("csr", "csc", "coo", "bsr")},
     "negative": _negative,
     "falling": _falling,
@@ -69,6 +79,7 @@ DAMAGED = {
     "short of values": _short_of_values,
 }
 FITTED = DictionaryLearning(4, coder=CODER, random_state=0).fit(_csr().toarray())
+SCIKIT_NMF = ScikitNMF(4, random_state=0).fit(_csr().toarray())
 DOORS = {
     "encode": lambda X: encode(X, D, CODER),
     "dictionary": lambda X: encode(np.ones((2, 4)), X, CODER),
@@ -87,6 +98,12 @@ DOORS = {
     "NMF": lambda X: NMF(2).fit(X),
     "Model": lambda X: Model(D, CODER, L2Ball()).encode(X),
     "atom_use": atom_use,
+    "NMF as in scikit-learn": lambda X: ScikitNMF(2).fit(X),
+    "its partial_fit": lambda X: ScikitMiniBatchNMF(2).partial_fit(X),
+    "its transform": SCIKIT_NMF.transform,
+    "its inverse_transform": SCIKIT_NMF.inverse_transform,
+    "its function": lambda X: non_negative_factorization(X, n_components=2),
+    "its function of H": lambda X: non_negative_factorization(X, H=D, update_H=False),
 }
 
 

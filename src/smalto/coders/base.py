@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -94,6 +95,9 @@ class Coder(ABC):
     """Whether the solver handles chunks whose signals have a Gram matrix each (`Chunk.own`).
     If not, signals with missing entries are coded one at a time, each with its full matrix."""
 
+    takes_coarse: ClassVar[bool] = False
+    """Whether the solver handles float64 chunks with float32 correlations (`Chunk.coarse`)."""
+
     can_be_rough: ClassVar[bool] = False
     """Whether `rough_solver` is faster than `solver`."""
 
@@ -114,6 +118,13 @@ class Coder(ABC):
         It is for steps of learning, where exact codes are not needed. By default it is `solver`.
         """
         return self.solver(G)
+
+    def rough_fit(self, codes: Codes, chunk: Chunk, out: Array) -> bool:
+        """Write ``½‖x − αD‖²`` of codes of `rough_solver`, if that is faster than from the Gram matrix.
+
+        Return whether it was written; by default it is not.
+        """
+        return False
 
     @abstractmethod
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
@@ -148,10 +159,13 @@ class Coder(ABC):
         """Return this problem with all parameters decided that depend on data (sample rows X)."""
         return self
 
-    def resolve_for(self, signals: Signals, D: Array, n_threads: int = 1) -> Coder:
+    def resolve_for(
+        self, signals: Signals, D: Array, n_threads: int = 1, G: Array | None = None
+    ) -> Coder:
         """Return `resolve` for sample rows with missing entries and penalty weights.
 
-        The default ignores both: missing entries are zero.
+        The default ignores both: missing entries are zero. G is the Gram matrix of the padded
+        dictionary, if it is known.
         """
         return self.resolve(signals.X, D, n_threads)
 
@@ -261,6 +275,12 @@ class Certified(Protocol):
 
     def gap(self, left: Residuals) -> Array:
         """Return a bound on the suboptimality of each row's objective (the duality gap)."""
+
+
+@functools.cache
+def is_certified(kind: type) -> bool:
+    """Return whether coders of a class are `Certified`: isinstance takes as long as 50 codes."""
+    return issubclass(kind, Certified)
 
 
 def check_coder(coder: Any) -> Coder:

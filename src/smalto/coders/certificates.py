@@ -120,15 +120,28 @@ def gaps(signals: Signals, D: Array, codes: Any, coder: Coder) -> Array:
         return np.ldexp(gaps(signals, shifted(D, -atom), codes, rescaled), unit)
     out = np.empty(n)
     free = free_atoms(signals, coder)
+    nonnegative = bool(coder.positive) and float(D.min(initial=0.0)) >= 0.0
     for rows in blocks(n, _ROWS, signals.groups):
         part, numbers = signals.part(rows), np.arange(n)[rows]
         if free is None:
-            out[rows] = coder.gap(residuals_of(part, D, codes[rows], numbers))
+            left = residuals_of(part, D, codes[rows], numbers)
+            if nonnegative:
+                left = left._replace(longest=_longest(left.norms, D, part.missing))
+            out[rows] = coder.gap(left)
         else:
             out[rows] = _gaps_freely(part, D, codes[rows], coder, numbers)
     if coder.positive:
         out[_has_negative(scipy.sparse.csr_array(codes))] = np.inf
     return out
+
+
+def _longest(norms: Array, D: Array, missing: Array | None) -> Array:
+    """Return the largest values that coefficients of optimal non-negative codes may have.
+
+    Nothing cancels over a non-negative dictionary: ``α_j ‖d_j‖ ≤ ‖αD‖ ≤ ‖x‖``.
+    """
+    squares = (D * D).sum(axis=1)[None] if missing is None else ~missing @ (D * D).T
+    return np.asarray(np.sqrt(norms[:, None] / np.where(squares > 0, squares, np.inf)))
 
 
 def _gaps_freely(signals: Signals, D: Array, codes: Any, coder: Any, numbers: Array) -> Array:

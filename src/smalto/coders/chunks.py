@@ -30,6 +30,7 @@ class Chunk(NamedTuple):
     groups: Array | None = None  # signals groups[g] to groups[g + 1] are a group (int64)
     own: OwnGram | None = None  # set if each signal has a Gram matrix of its own
     stuck: Array | None = None  # (1,) int64: signals that rounding kept from the optimum, counted
+    coarse: Coarse | None = None  # if set, the solver writes the entries of Q that it needs itself
 
     def take(self, rows: Array) -> Chunk:
         """Return the chunk of these signals (increasing); whole groups if there are groups."""
@@ -48,6 +49,7 @@ class Chunk(NamedTuple):
             groups=None if self.groups is None else groups_of_rows(self.groups, rows),
             own=own,
             stuck=self.stuck,
+            coarse=None if self.coarse is None else self.coarse.take(rows),
         )
 
     def tally(self) -> Tally:
@@ -76,9 +78,22 @@ def groups_of_rows(groups: Array, rows: Array) -> Array:
     return np.unique(np.cumsum(chosen)[groups])
 
 
+class Coarse(NamedTuple):
+    """Signals in float64 with float32 correlations, by which atoms are chosen."""
+
+    Q: Array  # x Dᵀ (n, width), float32
+    signals: Array  # x (n, m), C-contiguous
+    atoms: Array  # D (width, m), C-contiguous
+
+    def take(self, rows: Array) -> Coarse:
+        """Return those of some signals."""
+        return Coarse(self.Q[rows], self.signals[rows], self.atoms)
+
+
 class OwnGram(NamedTuple):
     """Missing entries and penalty weights, which give each signal a Gram matrix of its own."""
 
+    atoms: Array  # D (width, m), C-contiguous
     features: Array  # Dᵀ (m, width), C-contiguous
     missing: Array | None  # (n, m) bool
     weights: Array | None  # (n, width), above zero: penalty weights of the coefficients
@@ -106,6 +121,7 @@ class Residuals(NamedTuple):
     weights: Array | None = None  # (n, k) or (1, k)
     groups: Array | None = None
     numbers: Array | None = None
+    longest: Array | None = None  # (n, k) or (1, k): bounds of the best non-negative coefficients
 
     def inner(self) -> Array:
         """Return ``⟨αD, r⟩`` of each row."""

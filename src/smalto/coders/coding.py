@@ -14,16 +14,25 @@ from smalto.coders.checked_coder import penalty_of
 from smalto.coders.chunks import Chunk
 from smalto.coders.coded import Coded, stacked
 from smalto.coders.codes import Codes, compressed
+from smalto.coders.doubts import cancelling, delicate_rows, doubtful, unmeasured, whole_groups
 from smalto.coders.linear import code_linearly
-from smalto.coders.mending import Mender, doubtful, unmeasured, warn_if_short, whole_groups
+from smalto.coders.mending import Mender, warn_if_short
 from smalto.coders.out_of_reach import exceeds
 from smalto.coders.parameters import of_rows
-from smalto.coders.preparing import Prepared, prepare, products, solve_part, squared_norms
+from smalto.coders.preparing import (
+    Prepared,
+    coarse_products,
+    may_be_coarse,
+    prepare,
+    products,
+    solve_part,
+)
 from smalto.coders.scaling import (
     number_exponent,
     scaled_codes,
     scaled_signals,
     signal_exponents,
+    squared_norms,
 )
 from smalto.coders.signals import Signals, blocks
 from smalto.coders.unpenalized import free_atoms, reduced_problems
@@ -84,8 +93,9 @@ def code_rows(
     def task(number: int) -> None:
         rows = slice(cuts[number], cuts[number + 1])
         part = signals.part(rows)
+        X = as_floats(part.X, dtype)
         parts[number] = _code_part(
-            replace(part, X=as_floats(part.X, dtype)),
+            part if X is part.X else replace(part, X=X),
             prepared,
             None if start is None else start.part(rows),
             np.arange(rows.start, rows.stop) if numbered else None,
@@ -154,8 +164,13 @@ def _code_chunk(
     start: Codes | None,
     numbers: Array | None,
     measured: bool,
+    *,
+    narrow: bool = False,
 ) -> Coded:
-    """Code signals of ordinary size, and mend codes that rounding has spoilt."""
+    """Code signals of ordinary size, and mend codes that rounding has spoilt.
+
+    Single float32 signals that need it are coded in float64, unless ``narrow``.
+    """
     free = free_atoms(part, prepared.problem)
     if free is not None:
         return _code_freely(part, norms, prepared, numbers, measured, free)
@@ -163,7 +178,15 @@ def _code_chunk(
     coded = None if W is None else code_linearly(part, W, prepared, [0, n], 1, measured)
     if coded is not None:
         return coded
-    Q = products(x, prepared.padded, _room_for_products(n, prepared))
+    narrow = narrow or prepared.G.dtype != np.float32 or part.groups is not None
+    if prepared.too_coarse and not narrow:
+        return _code_in_float64(part, prepared, start, numbers, measured)
+    room = _room_for_products(n, prepared)
+    coarse = None
+    if room is not None and part.missing is None and may_be_coarse(part, prepared):
+        coarse, Q = coarse_products(x, prepared), room
+    else:
+        Q = products(x, prepared.padded, room)
     rounds, fit = np.zeros(n, np.int32), np.zeros(n)
     chunk = Chunk(
         Q,
@@ -173,29 +196,70 @@ def _code_chunk(
         start,
         part.groups,
         stuck=np.zeros(1, np.int64),
+        coarse=coarse,
     )
+    weights, problem = part.penalty_weights, prepared.problem
+    delicate = delicate_rows(chunk, problem, prepared.sizes, prepared.safe_norm, weights)
+    if not narrow and 4 * np.count_nonzero(np.broadcast_to(delicate, n)) > n:
+        return _code_in_float64(part, prepared, start, numbers, measured)
     codes = solve_part(chunk, part, prepared)
+    is_rough = prepared.slack > 0.0 and part.missing is None and part.penalty_weights is None
     if measured:
-        fit_of_rows(prepared.G, Q, chunk.norms, *codes, fit)
+        if not (is_rough and prepared.problem.rough_fit(codes, chunk, fit)):
+            fit_of_rows(prepared.G, Q, chunk.norms, *codes, fit)
         if part.missing is not None:
             holes = np.flatnonzero(part.missing.any(axis=1))
             _fit_directly(part, holes, codes, prepared.padded, fit)
-    weights = part.penalty_weights
-    rows = doubtful(codes, chunk, prepared.problem, prepared.sizes, prepared.safe_norm, weights)
-    bound = prepared.problem.error_bound()
+    rows = doubtful(codes, chunk, problem, prepared.sizes, delicate)
+    bound = problem.error_bound()
     if measured and bound is not None:
         unsure = unmeasured(codes, chunk, prepared.sizes)
         if unsure.size:
             _fit_directly(part, unsure, codes, prepared.wide, fit)
         eps = np.asarray(bound) if part.groups is not None else of_rows("eps", bound, numbers, n)
         missed = np.flatnonzero(exceeds(eps, fit, chunk.norms, Q.dtype, part.groups))
-        if part.groups is not None:
-            missed = part.groups[missed]
-        rows = whole_groups(np.union1d(rows, missed), part.groups)
+        if missed.size:
+            missed = missed if part.groups is None else part.groups[missed]
+            rows = whole_groups(np.union1d(rows, missed), part.groups)
     short = None
     if rows.size:
         codes, short = _mended(codes, rows, part, numbers, prepared, fit)
     return Coded(codes, fit, chunk.norms, rounds, short)
+
+
+def _code_in_float64(
+    part: Signals,
+    prepared: Prepared,
+    start: Codes | None,
+    numbers: Array | None,
+    measured: bool,
+) -> Coded:
+    """Code float32 signals in float64, and round their codes.
+
+    Not those whose terms cancel, nor those that had to be mended: what is known of these does not
+    hold after rounding.
+    """
+    wide = replace(part, X=as_floats(part.X, np.dtype(np.float64)))
+    coded = _code_chunk(wide, squared_norms(wide.X), prepared.double, start, numbers, measured)
+    codes = coded.codes._replace(values=coded.codes.values.astype(np.float32))
+    coded = replace(coded, codes=codes)
+    found = cancelling(codes, coded.norms, prepared.problem, prepared.sizes)
+    if coded.short is not None:
+        found = found | (coded.short > 0)
+    if not np.any(found):
+        return coded
+    rows = whole_groups(np.flatnonzero(found), part.groups)
+    rest, some = np.setdiff1d(np.arange(len(part)), rows), part.take(rows)
+    narrow = _code_chunk(
+        some,
+        squared_norms(some.X),
+        prepared,
+        None if start is None else start.take(rows),
+        None if numbers is None else numbers[rows],
+        measured,
+        narrow=True,
+    )
+    return stacked([coded.take(rest), narrow]).take(np.argsort(np.concatenate([rest, rows])))
 
 
 def _code_freely(

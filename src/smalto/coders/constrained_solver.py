@@ -18,6 +18,7 @@ from smalto.coders.masked_gram import (
     in_own_units,
     lazy_gram,
     whole_gram,
+    with_fast_rows,
 )
 from smalto.coders.parameters import PerSignal, of_rows
 from smalto.kernels.coding.active_set import ActiveSet
@@ -71,7 +72,7 @@ def _solve_rows(
 ) -> Codes:
     """Run the active-set kernel on all rows, and the homotopy on those it leaves undecided."""
     own = chunk.own
-    gram = lazy_gram(own, exact, fast)
+    gram = with_fast_rows(lazy_gram(own, exact, fast), fast)
     Q = _above_rounding(in_own_units(own, chunk.Q), exact, chunk)
     n, width = Q.shape
     out = GrowingCodes(n, Q.dtype, min(128, width), width, min(64, width))

@@ -7,10 +7,11 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.chunks import Chunk, check_squares
 from smalto.coders.codes import Codes
-from smalto.coders.kernel_output import GrowingCodes
+from smalto.coders.kernel_output import GrowingCodes, of_thread
 from smalto.coders.masked_gram import float32_copy, lazy_gram, with_fast_rows
 from smalto.kernels.coding.omp import Targets, make_pursuit, omp_rows
 from smalto.kernels.coding.omp_choice import Rules
+from smalto.kernels.coding.omp_fit import Correlations, Given
 
 
 class GreedySolver:
@@ -40,15 +41,23 @@ class GreedySolver:
         """
         check_squares(chunk)
         gram = with_fast_rows(lazy_gram(chunk.own, self.G, self.fast), self.fast)
-        Q = chunk.Q
+        Q, coarse = chunk.Q, chunk.coarse
         n, width = Q.shape
+        if coarse is not None:
+            fast, given = coarse.Q, Given(coarse.signals.reshape(-1), coarse.atoms.reshape(-1))
+        else:
+            with np.errstate(over="ignore", under="ignore"):
+                fast, given = Q.astype(np.float32, copy=False), None
+        correlations = Correlations(Q, fast, given)
         targets = Targets(chunk.norms, limits, eps, gain)
         room = min(32, max(min(int(limits.max(initial=0)), width), 1))
         out = GrowingCodes(n, Q.dtype, room, width, room)
 
         def run(row: int, room: int) -> int:
-            pursuit = make_pursuit(self.norms, room)
+            pursuit = of_thread(make_pursuit, width, room, Q.dtype)
+            pursuit.norms[:] = pursuit.fast_norms[:] = self.norms
+            pursuit.active.work.fill(0.0)
             rules, rounds = self.rules, chunk.rounds
-            return int(omp_rows(gram, Q, row, targets, rules, pursuit, out.rows, rounds))
+            return int(omp_rows(gram, correlations, row, targets, rules, pursuit, out.rows, rounds))
 
         return out.fill(run)

@@ -14,6 +14,7 @@ from smalto.coders.chunks import Chunk, Problem, all_if_none, check_squares
 from smalto.coders.codes import Codes
 from smalto.coders.groups_with_holes import coded_groups
 from smalto.coders.kernel_output import GrowingCodes, of_thread
+from smalto.coders.masked_gram import float32_copy
 from smalto.coders.parameters import limit_nonzeros, scaled_number
 from smalto.coders.pursuit_with_holes import pursue_with_holes
 from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
@@ -24,6 +25,7 @@ from smalto.kernels.coding.joint_omp import (
     make_joint_pursuit,
 )
 from smalto.kernels.coding.joint_tables import SignalGroups
+from smalto.kernels.coding.omp_fit import Given
 
 _MOST_KEPT = 1 << 20  # correlations of a group for which a thread keeps memory
 
@@ -77,6 +79,7 @@ class JointOMP(Coder):
 
     takes: ClassVar[frozenset[str]] = frozenset({"mask", "groups"})
     own_gram: ClassVar[bool] = True
+    takes_coarse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.max_nonzeros is None and self.eps is None:
@@ -109,16 +112,23 @@ class JointOMP(Coder):
         most = len(G) if self.max_nonzeros is None else int(self.max_nonzeros)
         eps = 0.0 if self.eps is None else float(self.eps)
         targets = Targets(most, eps, bool(self.look_ahead))
-        tolerance = DEPENDENT_32 if G.dtype == np.float32 else DEPENDENT_64
-        norms = np.diagonal(G)
-        norms = np.where(norms > 0, norms, np.inf).astype(G.dtype)
-        least = (tolerance * norms).astype(G.dtype)
-        dictionary = Dictionary(G.reshape(-1), norms, least, tolerance)
+        exact = _dictionary(G, G.reshape(-1))
+        fast = exact if G.dtype == np.float32 else _dictionary(G, float32_copy(G.reshape(-1)))
 
         def solve(chunk: Chunk) -> Codes:
             if chunk.own is not None:
                 return self._solve_with_holes(chunk)
-            return _solve_groups(dictionary, targets, chunk)
+            if chunk.coarse is None:
+                return _solve_groups(exact, targets, chunk)
+            codes = _solve_groups(fast, targets, chunk)
+            rows = np.flatnonzero(chunk.rounds < 0)
+            if not rows.size:
+                return codes
+            chunk.Q[rows] = chunk.coarse.signals[rows] @ chunk.coarse.atoms.T
+            again = chunk.take(rows)._replace(coarse=None)
+            codes = codes.put(rows, _solve_groups(exact, targets, again))
+            chunk.rounds[rows] = again.rounds
+            return codes
 
         return solve
 
@@ -155,22 +165,34 @@ class JointOMP(Coder):
         return self.eps if self.max_nonzeros is None else None
 
 
+def _dictionary(G: Array, fast: Array) -> Dictionary:
+    """Return a dictionary with Gram matrix G, of which atoms are chosen by ``fast``."""
+    tolerance = DEPENDENT_32 if fast.dtype == np.float32 else DEPENDENT_64
+    norms = np.diagonal(G)
+    norms = np.where(norms > 0, norms, np.inf).astype(fast.dtype)
+    least = (tolerance * norms).astype(fast.dtype)
+    return Dictionary(G.reshape(-1), fast, norms, least, tolerance)
+
+
 def _solve_groups(dictionary: Dictionary, targets: Targets, chunk: Chunk) -> Codes:
     """Run the kernel on all groups."""
     check_squares(chunk)
     groups = all_if_none(chunk.groups, len(chunk.Q))
     n, width = chunk.Q.shape
-    dtype, largest = chunk.Q.dtype, int(np.diff(groups).max(initial=0))
+    largest = int(np.diff(groups).max(initial=0))
     signals = SignalGroups(chunk.Q, chunk.norms, groups)
+    fast, given, coarse = chunk.Q, None, chunk.coarse
+    if coarse is not None:
+        fast, given = coarse.Q, Given(coarse.signals.reshape(-1), coarse.atoms.reshape(-1))
     room = min(32, max(targets.most, 1), width)
-    out = GrowingCodes(n, dtype, room, width, room)
+    out = GrowingCodes(n, chunk.Q.dtype, room, width, room)
 
     def run(group: int, room: int) -> int:
-        sizes = width, room, largest, dtype
+        sizes = width, room, largest, fast.dtype
         kept = largest * width <= _MOST_KEPT
         pursuit = of_thread(make_joint_pursuit, *sizes) if kept else make_joint_pursuit(*sizes)
         pursuit.active.work.fill(0.0)
-        rounds = chunk.rounds
-        return int(joint_omp_groups(dictionary, signals, group, targets, pursuit, out.rows, rounds))
+        given_all = dictionary, signals, fast, given
+        return int(joint_omp_groups(*given_all, group, targets, pursuit, out.rows, chunk.rounds))
 
     return out.fill(run, groups)

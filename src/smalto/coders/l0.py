@@ -50,6 +50,7 @@ class L0(Coder):
     positive: bool = False
 
     own_gram: ClassVar[bool] = True
+    takes_coarse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_finite_number("lam", self.lam)

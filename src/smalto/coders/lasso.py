@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from smalto.coders.masked_gram import (
     in_own_units,
     lazy_gram,
     start_in_own_units,
+    with_fast_rows,
     with_weights,
 )
 from smalto.coders.parameters import as_weights, check_count, scaled_number
@@ -34,7 +36,7 @@ from smalto.coders.signals import Signals
 from smalto.coders.unpenalized import NOT_POSITIVE, free_atoms
 from smalto.coders.wanted_nonzeros import Count, lam_for_nonzeros
 from smalto.kernels.coding.arguments import SparseRows
-from smalto.kernels.coding.fit import elastic_net_of_rows
+from smalto.kernels.coding.fit import elastic_net_of_rows, fit_at_optimum
 from smalto.kernels.coding.lasso import Penalty, lasso_rows
 
 _NO_START = Codes(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
@@ -102,14 +104,16 @@ class Lasso(Coder):
         """Return this problem with ``lam`` chosen from sample rows X (and D for mean_nonzeros)."""
         return self.resolve_for(Signals(X), D, n_threads)
 
-    def resolve_for(self, signals: Signals, D: Array, n_threads: int = 1) -> Lasso:
+    def resolve_for(
+        self, signals: Signals, D: Array, n_threads: int = 1, G: Array | None = None
+    ) -> Lasso:
         """Return this problem with ``lam`` chosen from sample rows that may have missing entries."""
         lam: float | None
         free = free_atoms(signals, self)
         if isinstance(self.penalty_weights, tuple):
             check_count("penalty_weights", self.penalty_weights, len(D))
             if self.mean_nonzeros is not None and free is None:
-                D = D / np.asarray(self.penalty_weights, D.dtype)[:, None]
+                D, G = D / np.asarray(self.penalty_weights, D.dtype)[:, None], None
         if self.mean_nonzeros is not None and free is not None:
             message = (
                 "mean_nonzeros cannot choose lam for atoms without a penalty (penalty_weights of "
@@ -123,7 +127,7 @@ class Lasso(Coder):
                 return _nonzeros_over(G, positive)
 
             lam = lam_for_nonzeros(
-                signals, D, self.mean_nonzeros, ridge, positive, n_threads, count_over
+                signals, D, self.mean_nonzeros, ridge, positive, n_threads, count_over, G
             )
             if lam is None:
                 if self.lam is not None:  # these rows say nothing: keep the earlier lam
@@ -232,11 +236,13 @@ class Lasso(Coder):
         fast = float32_copy(exact)
         ridge, positive = float(self.ridge), bool(self.positive)
 
-        H = inverse(G) if lam == 0.0 and positive else None
+        dense = lam == 0.0 and positive
+        inverted = cache(lambda: inverse(G))  # only if it is needed
         safe = self.safe_norm(Sizes.of(G), G.dtype) if slack else 0.0
 
         def solve(chunk: Chunk) -> Codes:
-            if H is not None and chunk.own is None:  # with lam = 0 weights do not matter
+            H = inverted() if dense and chunk.own is None else None
+            if H is not None:  # with lam = 0 weights do not matter
                 return solve_dense(G, H, chunk, active_set)
             if weights is not None:
                 chunk = with_weights(chunk, weights)
@@ -248,6 +254,13 @@ class Lasso(Coder):
             return _solve_rows(flat, flat.astype(np.float32, copy=False), chunk, 0.0, 0.0, True)
 
         return solve
+
+    def rough_fit(self, codes: Codes, chunk: Chunk, out: Array) -> bool:
+        """Write ``½‖x − αD‖²``, which is known where codes are optimal on their atoms."""
+        if chunk.own is not None or self.penalty_weights is not None:
+            return False
+        fit_at_optimum(chunk.Q, chunk.norms, *codes, self._known_lam, float(self.ridge), out)
+        return True
 
     def certain(self, problem: Problem) -> Array:
         """Return float64 codes, found slowly however similar the atoms are."""
@@ -280,7 +293,9 @@ class Lasso(Coder):
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam Σ w_j|α_j| + ridge/2 ‖α‖²`` of each row of codes."""
-        return self.weighted_penalty(scipy.sparse.csr_array(codes), None)
+        if not isinstance(codes, scipy.sparse.csr_array):
+            codes = scipy.sparse.csr_array(codes)
+        return self.weighted_penalty(codes, None)
 
     def weighted_penalty(
         self, codes: Any, weights: Array | None, groups: Array | None = None
@@ -322,7 +337,24 @@ class Lasso(Coder):
         primal = 0.5 * left.squares + self.weighted_penalty(codes, left.weights)
         # The dual value of θ = scale · r is ⟨x, θ⟩ − ½‖θ‖², and ⟨x, r⟩ = ‖r‖² + ⟨αD, r⟩.
         dual = scale * (squares + inner) - 0.5 * scale * scale * squares
-        return np.asarray(np.maximum(primal - dual, 0.0))
+        gap = primal - dual
+        if not lam:  # no multiple of a residual is feasible but 0
+            gap = np.minimum(gap, self._unpenalized_gap(left, inner))
+        return np.asarray(np.maximum(gap, 0.0))
+
+    def _unpenalized_gap(self, left: Residuals, inner: Array) -> Array:
+        """Return a bound without λ: ``⟨C, α* − α⟩``, as the cost is convex, for bounded α*."""
+        longest = left.longest if self.positive else None
+        if self.ridge:
+            by_ridge = np.sqrt(left.norms / float(self.ridge))[:, None]
+            longest = by_ridge if longest is None else np.minimum(longest, by_ridge)
+        if longest is None:
+            return np.full(len(inner), np.inf)
+        weights = self._all_weights(left.weights)
+        if weights is not None:  # an infinite weight excludes an atom
+            longest = np.where(np.isfinite(weights), longest, 0.0)
+        rise = np.maximum(left.C, 0.0) if self.positive else np.abs(left.C)
+        return np.asarray((rise * longest).sum(axis=1) - inner)
 
 
 def default_lam(X: Rows) -> float:
@@ -357,13 +389,13 @@ def _solve_rows(
     slack: float = 0.0,
 ) -> Codes:
     """Run the kernel on all rows."""
-    gram = lazy_gram(chunk.own, exact, fast, ridge)
+    gram = with_fast_rows(lazy_gram(chunk.own, exact, fast, ridge), fast)
     Q = in_own_units(chunk.own, chunk.Q)
     start = start_in_own_units(chunk.own, chunk.start) or _NO_START
     first = SparseRows(start.indptr, start.indices, start.values.astype(Q.dtype, copy=False))
     n, width = Q.shape
     tally = chunk.tally()
-    out = GrowingCodes(n, Q.dtype, min(128, width), width, min(64, width))
+    out = GrowingCodes(n, Q.dtype, min(64, width), width, min(64, width))
 
     def run(row: int, room: int) -> int:
         search = search_of_thread(width, room, Q.dtype)

@@ -15,6 +15,7 @@ from smalto.checks import (
     as_dictionary,
     check_finite,
     check_finite_number,
+    check_not_masked,
     check_number,
     check_scale,
 )
@@ -115,6 +116,7 @@ def lasso_path(
     >>> path.at(2.0)
     array([1., 0.])
     """
+    check_not_masked("x", x)
     x = np.asarray(x)
     if x.ndim != 1:
         message = f"x must be one signal (m,), got shape {x.shape}"

@@ -7,8 +7,8 @@ import numpy as np
 from smalto.checks import Array, Rows, as_floats
 from smalto.coders.coded import Coded
 from smalto.coders.codes import Codes
-from smalto.coders.preparing import Prepared, products, squared_norms
-from smalto.coders.scaling import signal_exponents
+from smalto.coders.preparing import Prepared, products
+from smalto.coders.scaling import signal_exponents, squared_norms
 from smalto.coders.signals import Signals
 from smalto.threads import run_tasks
 

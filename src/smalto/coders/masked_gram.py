@@ -9,11 +9,11 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.base import Coder, Solver
 from smalto.coders.checked_coder import solver_of
-from smalto.coders.chunks import Chunk, OwnGram
+from smalto.coders.chunks import Chunk, OwnGram, padded_width
 from smalto.coders.codes import Codes, stack
 from smalto.kernels import aligned
 from smalto.kernels.coding.arguments import Gram
-from smalto.kernels.coding.masked_gram import TOGETHER, LazyGram
+from smalto.kernels.coding.masked_gram import LazyGram
 
 
 def lazy_gram(own: OwnGram | None, exact: Array, fast: Array, ridge: float = 0.0) -> Gram:
@@ -36,10 +36,13 @@ def lazy_gram(own: OwnGram | None, exact: Array, fast: Array, ridge: float = 0.0
         missing=missing,
         inverse=inverse,
         listed=np.empty((2, m), np.int64),
-        counts=np.zeros(3, np.int64),
+        counts=np.zeros(4, np.int64),
         made=np.zeros(width, np.bool_),
-        entries=np.empty(TOGETHER * m, exact.dtype),
         ridge=float(ridge),
+        atoms=own.atoms.reshape(-1),
+        gathered=np.empty(width, np.int8),
+        entries=aligned.empty(width * padded_width(m), exact.dtype),
+        scratch=aligned.empty(width + padded_width(m), exact.dtype),
     )
     G = aligned.empty(exact.size, exact.dtype)
     return Gram(G, G if fast is exact else aligned.empty(fast.size, fast.dtype), lazy)
@@ -63,17 +66,20 @@ def with_fast_rows(gram: Gram, fast: Array) -> Gram:
         features=lazy.features.astype(np.float32),
         inverse=lazy.inverse.astype(np.float32),
         made=lazy.made.copy(),
-        entries=lazy.entries.astype(np.float32),
+        atoms=lazy.atoms.astype(np.float32),
+        gathered=lazy.gathered.copy(),
+        entries=aligned.empty(lazy.entries.size, np.float32),
+        scratch=aligned.empty(lazy.scratch.size, np.float32),
     )
     return gram._replace(fast_lazy=fast_lazy)
 
 
 def with_weights(chunk: Chunk, weights: Array) -> Chunk:
     """Return the chunk with its weights multiplied by ``weights`` (n or 1, width)."""
-    n, width = chunk.Q.shape
-    own = chunk.own
+    Q, own = chunk.Q, chunk.own
+    n, width = Q.shape
     if own is None:  # nothing is missing, so features are never read
-        own = OwnGram(np.empty((0, width), chunk.Q.dtype), None, None)
+        own = OwnGram(np.empty((width, 0), Q.dtype), np.empty((0, width), Q.dtype), None, None)
     if own.weights is not None:
         weights = weights * own.weights
     return chunk._replace(own=own._replace(weights=np.broadcast_to(weights, (n, width))))

@@ -1,10 +1,10 @@
 """A second look at codes that rounding may have spoilt, and better ones in their place.
 
 The solvers work on the Gram matrix, whose condition is the square of the dictionary's. With similar
-atoms its rounding can make codes useless. A cheap test after each chunk finds the codes of which
-this is possible: those with large coefficients that cancel each other, and those that a kernel
-itself reports. They are certified in float64, from D. What fails is solved again: float32 signals in
-float64, and what fails then by the coder's `Coder.certain`.
+atoms its rounding can make codes useless. Codes of which this is possible (`doubts.py`) are certified
+in float64, from D. What fails is solved again: float32 signals in float64, and what fails then by the
+coder's `Coder.certain`. Where most float32 signals of a chunk are `Coder.delicate`, all of them are
+solved in float64 to begin with.
 """
 
 from __future__ import annotations
@@ -19,70 +19,25 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array
-from smalto.coders.base import PROMISED_GAP, Certified, Coder, Sizes
+from smalto.coders.base import PROMISED_GAP, Certified, Coder
 from smalto.coders.certain_bounds import least_errors
 from smalto.coders.certificates import residuals_of
-from smalto.coders.chunks import Chunk, Problem, Residuals
+from smalto.coders.chunks import Problem, Residuals
 from smalto.coders.codes import Codes, compressed
 from smalto.coders.parameters import of_rows
 from smalto.coders.rounding import rounded_together
 from smalto.coders.signals import Signals
-from smalto.kernels.coding.doubt import doubtful_rows
 from smalto.warn import warn
 
 _log = logging.getLogger("smalto.coding")
 _PATIENCE, _AGAIN = 3.0, 60.0  # seconds until slow work is mentioned, and mentioned again
 _said = -math.inf  # when that was
-_LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm ...
-_TO_MEASURE = {4: 10.0, 8: 1e3}  # ... to the error as the Gram matrix gives it, to compare with eps
-_NO_ROWS = np.empty(0, np.int64)
 _EPS = float(np.finfo(np.float64).eps)
+_OF_SUMS = 1e-14  # rounding of an objective, as a share of it
 _TINY = np.finfo(np.float64).tiny
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
 _WELL_CONDITIONED = 1e-9  # reciprocal: an error of a percent takes 1e-12 with 100 atoms
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
-
-
-def doubtful(
-    codes: Codes, chunk: Chunk, coder: Coder, atoms: Sizes, safe: float, weights: Array | None
-) -> Array:
-    """Return the rows whose codes need to be checked; whole groups of them.
-
-    ``safe`` is `Coder.safe_norm` without weights.
-    """
-    found = np.empty(len(chunk.Q), np.bool_)
-    proven = coder.error_bound() is not None and isinstance(coder, Certified)
-    limit = (_TO_MEASURE if proven else _LARGEST)[chunk.Q.dtype.itemsize]
-    stuck = chunk.stuck is not None and chunk.stuck[0] > 0
-    count, large = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, safe, found)
-    if not (count or large or stuck or weights is not None):
-        return _NO_ROWS
-    if weights is not None:  # kernels divide atoms by them
-        k = weights.shape[1]
-        with np.errstate(over="ignore"):
-            Q = (chunk.Q[:, :k] / weights).astype(chunk.Q.dtype)
-        chunk = chunk._replace(Q=Q)
-        atoms = Sizes.of_norms(atoms.norms[:k] / weights, codes.values.dtype)
-    delicate = coder.delicate(chunk, atoms)
-    if not count and not stuck and delicate is False:
-        return _NO_ROWS
-    return whole_groups(np.flatnonzero(found | stuck | delicate), chunk.groups)
-
-
-def unmeasured(codes: Codes, chunk: Chunk, atoms: Sizes) -> Array:
-    """Return the rows whose error the Gram matrix does not tell well enough to compare it with eps."""
-    found = np.empty(len(chunk.Q), np.bool_)
-    limit = _TO_MEASURE[chunk.Q.dtype.itemsize]
-    count, _ = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, np.inf, found)
-    return np.flatnonzero(found) if count else _NO_ROWS
-
-
-def whole_groups(rows: Array, groups: Array | None) -> Array:
-    """Return the rows of all groups of which one row is given; the rows as they are if None."""
-    if groups is None or not rows.size:
-        return rows
-    numbers = np.unique(np.searchsorted(groups, rows, side="right") - 1)
-    return np.concatenate([np.arange(groups[g], groups[g + 1]) for g in numbers])
 
 
 class Mender:
@@ -271,8 +226,11 @@ class Mender:
         return out[rows]
 
     def _above_bound(self, objective: Array, gap: Array) -> Array:
-        """Return gaps to the best bounds on the optima so far; infinite gaps stay so."""
-        self.lower = np.maximum(self.lower, objective - gap)
+        """Return gaps to the best bounds on the optima so far; infinite gaps stay so.
+
+        The difference of two huge numbers, as of a code that is only rounding, bounds nothing.
+        """
+        self.lower = np.maximum(self.lower, objective - gap - _OF_SUMS * objective)
         return np.where(np.isfinite(gap), np.minimum(gap, objective - self.lower), gap)
 
     def _beyond(self, left: Residuals, bound: Any) -> Array:

@@ -68,6 +68,7 @@ class OMP(Coder):
     look_ahead: bool = True
 
     own_gram: ClassVar[bool] = True
+    takes_coarse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.max_nonzeros is None and self.eps is None:

@@ -10,9 +10,9 @@ import scipy
 
 from smalto.cached import cached_property
 from smalto.checks import Array, Rows
-from smalto.coders.base import Coder, Sizes, Solver
+from smalto.coders.base import Certified, Coder, Sizes, Solver
 from smalto.coders.checked_coder import solver_of
-from smalto.coders.chunks import Chunk, OwnGram, padded_width
+from smalto.coders.chunks import Chunk, Coarse, OwnGram, padded_width
 from smalto.coders.codes import Codes, stack
 from smalto.coders.masked_gram import one_by_one
 from smalto.coders.scaling import atom_exponents, shifted
@@ -21,7 +21,9 @@ from smalto.coders.unpenalized import Elimination
 from smalto.kernels import aligned
 from smalto.threads import run_tasks
 
-BLOCK = 128  # rows of the Gram matrix computed as one task
+BLOCK = 128  # rows of the Gram matrix computed as one task ...
+LARGE_BLOCK = 256  # ... and of many atoms, where more rows at a time are faster
+MANY = 4096  # atoms
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,12 @@ class Prepared:
         return self.problem.safe_norm(self.sizes, self.G.dtype)
 
     @cached_property
+    def too_coarse(self) -> bool:
+        """Whether the dtype is too coarse for any signal: without a penalty, rounding decides."""
+        convex = isinstance(self.problem, Certified)
+        return self.G.dtype == np.float32 and convex and self.problem.any_atom_scale
+
+    @cached_property
     def linear(self) -> Array | None:
         """W if the codes of signals x over the used atoms are ``x Wᵀ``; see `Coder.linear`."""
         return self.problem.linear(self.used_atoms)
@@ -77,6 +85,11 @@ class Prepared:
     def wide(self) -> Array:
         """The padded dictionary in float64."""
         return self.padded.astype(np.float64, copy=False)
+
+    @cached_property
+    def single(self) -> Array:
+        """The padded dictionary in float32."""
+        return self.padded.astype(np.float32, copy=False)
 
     @cached_property
     def solve_own(self) -> Solver:
@@ -104,17 +117,15 @@ class Prepared:
         return self.others[signals, weights]
 
 
-def prepare(D: Array, coder: Coder, n_threads: int, slack: float = 0.0) -> Prepared:
+def prepare(
+    D: Array, coder: Coder, n_threads: int, slack: float = 0.0, G: Array | None = None
+) -> Prepared:
     """Pad the dictionary and compute its Gram matrix and solver, which all rows share.
 
-    With a slack, codes may violate optimality by that share of λ.
+    With a slack, codes may violate optimality by that share of λ. The Gram matrix of the padded
+    dictionary need not be computed if it is given.
     """
-    k, m = D.shape
-    width = padded_width(k)
-    padded = D
-    if width > k:
-        padded = np.zeros((width, m), D.dtype)
-        padded[:k] = D
+    k, padded = len(D), padded_atoms(D)
     problem, exponents = coder, None
     with np.errstate(over="ignore"):
         exponents = atom_exponents(padded, coder.any_atom_scale)
@@ -125,30 +136,35 @@ def prepare(D: Array, coder: Coder, n_threads: int, slack: float = 0.0) -> Prepa
             exponents = None
         else:
             problem, padded = rescaled, shifted(padded, -exponents)
-    G = gram(padded, n_threads)
+    if G is None or exponents is not None:
+        G = gram(padded, n_threads)
     solve = solver_of(problem, G, k, slack)
     return Prepared(coder, problem, padded, G, solve, k, exponents, slack)
+
+
+def padded_atoms(D: Array) -> Array:
+    """Return the dictionary with zero atoms added, so that it fills whole vectors."""
+    width = padded_width(len(D))
+    if width == len(D):
+        return D
+    padded = np.zeros((width, D.shape[1]), D.dtype)
+    padded[: len(D)] = D
+    return padded
 
 
 def gram(D: Array, n_threads: int) -> Array:
     """Return ``D Dᵀ``: the lower triangle by blocks of rows, the rest by symmetry."""
     k = len(D)
+    block = BLOCK if k < MANY else LARGE_BLOCK
     G = aligned.empty((k, k), D.dtype)
 
     def task(number: int) -> None:
-        a, b = number * BLOCK, min((number + 1) * BLOCK, k)
+        a, b = number * block, min((number + 1) * block, k)
         np.matmul(D[a:b], D[:b].T, out=G[a:b, :b])
         G[:a, a:b] = G[a:b, :a].T
 
-    run_tasks(task, -(-k // BLOCK), n_threads)
+    run_tasks(task, -(-k // block), n_threads)
     return G
-
-
-def squared_norms(x: Rows) -> Array:
-    """Return ``‖x‖²`` of each row."""
-    if scipy.sparse.issparse(x):
-        return np.asarray(x.multiply(x).sum(axis=1), np.float64).ravel()
-    return np.asarray(np.einsum("ij,ij->i", x, x))
 
 
 def products(x: Rows, atoms: Array, out: Array | None = None) -> Array:
@@ -161,6 +177,21 @@ def products(x: Rows, atoms: Array, out: Array | None = None) -> Array:
     return np.matmul(x, atoms.T, out=out)
 
 
+def may_be_coarse(part: Signals, prepared: Prepared) -> bool:
+    """Return whether float32 correlations of whole float64 signals are enough to choose atoms by."""
+    dense = part.penalty_weights is None and not scipy.sparse.issparse(part.X)
+    return dense and prepared.G.dtype == np.float64 and prepared.coder.takes_coarse
+
+
+def coarse_products(x: Array, prepared: Prepared) -> Coarse:
+    """Return dense float64 signals with their float32 correlations."""
+    shape = len(x), len(prepared.single)
+    few = x.astype(np.float32)
+    Q = products(few, prepared.single, aligned.reused(shape, np.float32, "coarse"))
+    atoms = np.ascontiguousarray(prepared.padded)
+    return Coarse(Q, np.ascontiguousarray(x), atoms)
+
+
 def solve_part(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
     """Code a chunk; signals with missing entries separately, since the others are cheaper.
 
@@ -170,7 +201,7 @@ def solve_part(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
     if part.penalty_weights is not None:
         weights = np.ones(chunk.Q.shape)
         weights[:, : part.penalty_weights.shape[1]] = part.penalty_weights
-        chunk = chunk._replace(own=OwnGram(prepared.features, None, weights))
+        chunk = chunk._replace(own=OwnGram(prepared.padded, prepared.features, None, weights))
     solve = prepared.solve if chunk.own is None else prepared.solve_own
     if part.missing is None:
         return solve(chunk)
@@ -186,6 +217,7 @@ def solve_part(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
         some = chunk.take(rows)
         if has_holes:
             own = OwnGram(
+                prepared.padded,
                 prepared.features,
                 part.missing[rows],
                 None if weights is None else weights[rows],
@@ -193,6 +225,8 @@ def solve_part(chunk: Chunk, part: Signals, prepared: Prepared) -> Codes:
             )
             parts.append(prepared.solve_own(some._replace(own=own)))
         else:
+            if may_be_coarse(part, prepared):
+                some = some._replace(coarse=coarse_products(part.X[rows], prepared))
             parts.append(solve(some))
         chunk.rounds[rows] = some.rounds
         order.append(rows)

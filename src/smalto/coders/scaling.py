@@ -58,7 +58,7 @@ def largest_entry(x: Rows) -> float:
 
 def number_exponent(value: float) -> int:
     """Return the exponent of the power of two in an unusual number, 0 in others."""
-    ordinary = value == 0.0 or 1.0 / _ORDINARY <= value**2 <= _ORDINARY
+    ordinary = value == 0.0 or _ORDINARY**-0.5 <= value <= _ORDINARY**0.5
     return 0 if ordinary else int(_exponents(np.float64(value)))
 
 
@@ -87,7 +87,10 @@ def signal_exponents(x: Rows, norms: Array, groups: Array | None = None) -> Arra
 
 
 def _of_unusual(x: Rows, norms: Array) -> Array | None:
-    """Return exponents of single rows, zero for ordinary ones; None if all are."""
+    """Return exponents of rows: the same for all if that will do, else zero for ordinary ones.
+
+    None if all are ordinary.
+    """
     rows = np.flatnonzero(~_are_ordinary(norms))
     if not rows.size:
         return None
@@ -95,9 +98,32 @@ def _of_unusual(x: Rows, norms: Array) -> Array | None:
     rows, top = rows[top > 0], top[top > 0]
     if not rows.size:
         return None
+    one = int(_exponents(top.max()))
+    with np.errstate(over="ignore", under="ignore"):
+        others = squared_norms(shifted(x, -one))
+    if (_are_ordinary(others) | (norms == 0)).all():
+        return np.full(len(norms), one)
     found = np.zeros(len(norms), np.int64)
     found[rows] = _exponents(top)
     return found if found.any() else None
+
+
+def squared_norms(x: Rows) -> Array:
+    """Return ``‖x‖²`` of each row."""
+    if scipy.sparse.issparse(x):
+        return np.asarray(x.multiply(x).sum(axis=1), np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", x, x))
+
+
+def squared_norms_of_any_size(x: Rows) -> Array:
+    """Return ``‖x‖²`` of each row, in float64 where it may not fit into the dtype of x."""
+    with np.errstate(over="ignore", under="ignore"):
+        norms = squared_norms(x)
+        exponents = signal_exponents(x, norms)
+    if exponents is None:
+        return norms
+    scaled = squared_norms(shifted(x, -exponents)).astype(np.float64)
+    return np.asarray(np.ldexp(scaled, 2 * exponents))
 
 
 def _are_ordinary(norms: Any) -> Any:

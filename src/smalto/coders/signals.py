@@ -9,7 +9,15 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from smalto.checks import Array, Rows, as_rows, check_finite, check_scale, float_dtype
+from smalto.checks import (
+    Array,
+    Rows,
+    as_rows,
+    check_finite,
+    check_not_masked,
+    check_scale,
+    float_dtype,
+)
 from smalto.coders.base import Coder
 from smalto.coders.chunks import groups_of_rows
 
@@ -58,9 +66,7 @@ def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> 
     the value there is ignored. With ``missing="nan"``, NaN also means missing.
     """
     check_missing(missing)
-    if isinstance(X, np.ma.MaskedArray):
-        mask = np.ma.getmaskarray(X) if mask is None else np.ma.getmaskarray(X) | np.asarray(mask)
-        X = X.data
+    X, mask = without_mask(X, mask)
     X = as_rows(name, X)
     holes = None if mask is None else as_mask(mask, X)
     if missing == "nan" and not scipy.sparse.issparse(X):
@@ -74,6 +80,14 @@ def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> 
     check_finite(name, X)
     check_scale(name, X, float_dtype(X.dtype))
     return Signals(X, holes)
+
+
+def without_mask(X: Any, mask: Any) -> tuple[Any, Any]:
+    """Return the data of a masked array, and its mask joined with ``mask``; others as they are."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X, mask
+    own = np.ma.getmaskarray(X)
+    return X.data, own if mask is None else own | np.asarray(mask)
 
 
 def check_missing(missing: Any) -> None:
@@ -160,6 +174,7 @@ def with_penalty_weights(signals: Signals, weights: Any, n_atoms: int) -> Signal
     """Return the signals with checked penalty weights (k,) or (n, k)."""
     if weights is None:
         return signals
+    check_not_masked("penalty_weights", weights)
     values = np.asarray(weights)
     shapes = [(n_atoms,), (len(signals), n_atoms)]
     if values.shape not in shapes or values.dtype.kind not in "fiu":

@@ -12,10 +12,9 @@ import scipy
 
 from smalto.checks import Array
 from smalto.coders.base import Coder
-from smalto.coders.chunks import padded_width
 from smalto.coders.lasso_paths import follow, padded_gram
 from smalto.coders.parameters import scaled_number
-from smalto.coders.preparing import gram, products
+from smalto.coders.preparing import gram, padded_atoms, products
 from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.coders.signals import Signals
 from smalto.threads import run_tasks
@@ -40,12 +39,14 @@ def lam_for_nonzeros(
     positive: bool,
     n_threads: int,
     count_over: Callable[[Array], Count],
+    G: Array | None = None,
 ) -> float | None:
     """Return the lam at which codes of signals over D have ``nonzeros`` nonzeros on average.
 
     (A sample of) the rows are coded with one lam after another; ``count_over`` makes the function
-    that does so from a Gram matrix. For few rows, for rows with missing entries or weights, or if
-    this fails, lam comes from whole paths. None if no row is correlated with any atom.
+    that does so from a Gram matrix: G, that of the padded dictionary, if it is given. For few rows,
+    for rows with missing entries or weights, or if this fails, lam comes from whole paths. None if
+    no row is correlated with any atom.
     """
     k, m = D.shape
     if nonzeros > min(m, k):
@@ -64,9 +65,10 @@ def lam_for_nonzeros(
     sample = chosen.X.toarray() if scipy.sparse.issparse(chosen.X) else chosen.X
     lam = None
     if len(rows) > FEW and not own:
-        padded = np.pad(D, ((0, padded_width(k) - k), (0, 0)))
-        G = gram(padded, n_threads)
-        G[np.arange(k), np.arange(k)] += D.dtype.type(ridge)
+        padded = padded_atoms(D)
+        if G is None or ridge:
+            G = gram(padded, n_threads)
+            G[np.arange(k), np.arange(k)] += D.dtype.type(ridge)
         Q = products(sample.astype(D.dtype, copy=False), padded)
         lam = _by_coding(Q, nonzeros, positive, count_over(G), n_threads)
     if lam is None:

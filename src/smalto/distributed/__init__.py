@@ -172,7 +172,8 @@ def each_on_workers(
             connection.cancel(futures)
 
 
-def _current_client() -> Client | None:
+def current_client() -> Client | None:
+    """Return the client that Dask uses now, if there is one."""
     try:
         return default_client()
     except ValueError:
@@ -192,7 +193,7 @@ def _connected(client: Client | str | None) -> Iterator[Client]:
         with Client(client, set_as_default=False) as connection:
             yield connection
         return
-    current = _current_client()
+    current = current_client()
     if current is not None:
         yield current
         return

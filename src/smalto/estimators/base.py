@@ -27,7 +27,14 @@ from smalto.coders._encode import encode_signals
 from smalto.coders.base import Coder, check_takes
 from smalto.coders.coding import mean_cost
 from smalto.coders.lasso import Lasso
-from smalto.coders.signals import Missing, Signals, as_signals, check_missing, in_groups
+from smalto.coders.signals import (
+    Missing,
+    Signals,
+    as_signals,
+    check_missing,
+    in_groups,
+    without_mask,
+)
 from smalto.constraints import Constraint, L2Ball
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.nested_parameters import NestedParameters
@@ -183,7 +190,9 @@ class Factorization(
             source = self._source(X)
             problem = self._problem()
             if validation is not None:
-                validation = self._signals(as_rows("validation", validation))
+                if not isinstance(validation, np.ma.MaskedArray):
+                    validation = as_rows("validation", validation)
+                validation = self._signals(validation)
             run = _on_cluster() if is_dask(X) else learn
             result = run(
                 source,
@@ -223,6 +232,7 @@ class Factorization(
         with Run(threads, self.callbacks, ends=False) as run, all_or_nothing(self):
             X = self._rows(X, reset=first)
             self._check_values(X, mask)
+            X, mask = without_mask(X, mask)  # which `as_floats` would drop
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
             # A copy, so that the model stays as it is if the step fails.
             state = None if first else self.state_.copy()
@@ -388,7 +398,12 @@ class Factorization(
         )
         check_kind("sparse_output", self.sparse_output, bool | np.bool_, "True or False")
         check_missing(self.missing)
-        check_kind("callbacks", self.callbacks, list | tuple, "a list or tuple of callables")
+        check_kind(
+            "callbacks",
+            self.callbacks,
+            list | tuple,
+            "a list or tuple of callables, such as [Progress()]",
+        )
         Callbacks(self.callbacks)
 
     def _check_unchanged(self) -> None:

@@ -17,6 +17,7 @@ from smalto.coders.base import Coder
 from smalto.coders.coding import ROWS_AT_ONCE, code_rows
 from smalto.coders.lasso import Lasso
 from smalto.coders.preparing import prepare
+from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.coders.signals import Missing, as_signals, blocks, in_groups
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball
 from smalto.constraints.density import missed
@@ -395,6 +396,7 @@ class NMF(Factorization):
                 return None
             return filled_samples(X, holes, self.n_components, as_seed(self.random_state))
         check_finite("X", X)
+        X = shifted(X, -number_exponent(largest_entry(X)))  # the same start at any size
         rng = np.random.RandomState(as_seed(self.random_state) % (1 << 32))
         if self.init == "random":
             return rng.uniform(size=(self.n_components, X.shape[1])) * float(X.mean())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from smalto.checks import (
     float_dtype,
 )
 from smalto.coders.base import Coder, check_coder
+from smalto.coders.scaling import largest_entry, shifted
 from smalto.constraints import Constraint, FusedLassoBall
 from smalto.constraints.base import check_constraint
 from smalto.estimators.all_or_nothing import all_or_nothing
@@ -35,6 +37,7 @@ from smalto.threads import single_threaded_blas
 from smalto.warn import warn
 
 DEFAULT_NONZEROS = 25
+_ORDINARY = 8  # exponents of the largest entries of blocks, at most, that are left alone
 
 
 class SparseCCA(
@@ -187,10 +190,11 @@ class SparseCCA(
         self.x_mean_, self.x_scale_ = _moments("X", X, self.scale)
         self.y_mean_, self.y_scale_ = _moments("y", Y, self.scale)
         X, Y = (X - self.x_mean_) / self.x_scale_, (Y - self.y_mean_) / self.y_scale_
+        X, Y, coder, unit = _of_size_one(X, Y, self.coder)
         swapped = self.ordered == "x"
         blocks = (Y, X) if swapped else (X, Y)
         count = min(DEFAULT_NONZEROS, blocks[0].shape[1]) if count is None else count
-        if self.coder is None and count > blocks[0].shape[1]:
+        if coder is None and count > blocks[0].shape[1]:
             name, block = ("max_nonzeros_y", "y") if swapped else ("max_nonzeros_x", "X")
             message = (
                 f"{name}={count} exceeds the columns of {block}: n_features={blocks[0].shape[1]}"
@@ -201,10 +205,7 @@ class SparseCCA(
         pairs: list[Pair] = []
         with single_threaded_blas():
             for _ in range(self.n_components):
-                if self.coder is None:
-                    codes = keep_largest(count)
-                else:
-                    codes = codes_of(self.coder, coded, ordered)
+                codes = keep_largest(count) if coder is None else codes_of(coder, coded, ordered)
                 pair = find_pair(coded, ordered, codes, constraint, self.max_iter, self.tol)
                 pairs.append(pair)
                 coded = coded.without(coded.X @ pair.u)
@@ -213,7 +214,7 @@ class SparseCCA(
         signed = [_signed(pair.u, pair.v) for pair in pairs]
         u, v = (np.column_stack([pair[i] for pair in signed]) for i in (0, 1))
         self.x_weights_, self.y_weights_ = (v, u) if swapped else (u, v)
-        self.lam_ = np.array([np.nan if pair.lam is None else pair.lam for pair in pairs])
+        self.lam_ = unit * np.array([np.nan if pair.lam is None else pair.lam for pair in pairs])
         self.n_iter_ = max(pair.n_iter for pair in pairs)
         self.correlations_ = _correlations(X @ self.x_weights_, Y @ self.y_weights_)
 
@@ -372,6 +373,24 @@ class SparseCCA(
                 "coder is too large"
             )
             warn(message)
+
+
+def _of_size_one(
+    X: Array, Y: Array, coder: Coder | None
+) -> tuple[Array, Array, Coder | None, float]:
+    """Return blocks whose fourth powers fit into their dtype, the problem for them, and its unit.
+
+    They are divided by powers of two, whose product is the unit: that of ``ZᵧᵀZₓ``, and of lam.
+    """
+    exponents = [math.frexp(largest_entry(block))[1] for block in (X, Y)]
+    if max(map(abs, exponents)) <= _ORDINARY:
+        return X, Y, coder, 1.0
+    unit, problem = 2.0 ** sum(exponents), coder
+    if coder is not None and not coder.undecided:
+        problem = coder.rescaled(1.0 / unit, 1.0)
+        if problem is None:
+            return X, Y, coder, 1.0
+    return shifted(X, -exponents[0]), shifted(Y, -exponents[1]), problem, unit
 
 
 def _moments(name: str, block: Array, scale: bool) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from smalto.checks import Array, Rows, check_finite, check_number, float_dtype
+from smalto.checks import Array, Rows, check_finite, check_not_masked, check_number, float_dtype
 from smalto.coders.base import Coder
 from smalto.coders.lasso import Lasso
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall
@@ -347,7 +347,8 @@ random_state, sparse_output
         """Compute the total variance and the first components from centered rows."""
         n = len(rows)
         self._total_variance = float(np.einsum("ij,ij->", rows, rows, dtype=np.float64)) / n
-        if not self._total_variance > 0:
+        rounding = n * np.finfo(np.float64).eps * float(np.linalg.norm(self.mean_))  # of the mean
+        if not self._total_variance > rounding**2:
             message = (
                 f"all of the {n} samples looked at are the same (or only 1 sample is given): "
                 "after centering there is nothing to learn from"
@@ -364,6 +365,7 @@ random_state, sparse_output
         return self.init if self._start is None else self._start
 
     def _signals(self, X: Rows) -> Rows:
+        check_not_masked("validation", X)
         return centered(X, self.mean_, float_dtype(X.dtype))
 
     def _set_result(self, state: State, X: Rows) -> None:

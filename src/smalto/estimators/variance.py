@@ -8,6 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from smalto.checks import Array
+from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.estimators.centering import centered, row_blocks, rows_of
 
 
@@ -24,7 +25,10 @@ def score_moments(X: Any, D: Array, mean: Array) -> tuple[Array, float]:
     for rows in row_blocks(source):
         block = centered(rows, mean, dtype)
         Z = block @ V
-        moments += Z.T @ Z
+        exponent = number_exponent(largest_entry(Z))
+        if exponent:  # squares may not fit into the dtype
+            Z = shifted(Z, -exponent)
+        moments += 4.0**exponent * (Z.T @ Z).astype(np.float64, copy=False)
         total += float(np.einsum("ij,ij->", block, block, dtype=np.float64))
     return moments / source.n_rows, total / source.n_rows
 
@@ -37,7 +41,8 @@ def adjusted_variances(moments: Array) -> tuple[Array, Array]:
     largest variance comes first, and each further one adds most to those before it. Their sum is
     at most the variance explained by as many principal components.
     """
-    rest = np.array(moments, np.float64)
+    unit = 2.0 ** number_exponent(float(np.diagonal(moments).max(initial=0.0)))
+    rest = np.array(moments, np.float64) / unit
     k = len(rest)
     order, variances = np.arange(k), np.zeros(k)
     left = np.diagonal(rest).copy()
@@ -52,7 +57,7 @@ def adjusted_variances(moments: Array) -> tuple[Array, Array]:
         variances[j] = left[pivot]
         rest -= np.outer(rest[:, pivot], rest[pivot]) / rest[pivot, pivot]
         left = np.maximum(np.diagonal(rest), 0.0)
-    return order, variances
+    return order, unit * variances
 
 
 def principal_components(X: Array, count: int) -> Array | None:
@@ -61,6 +66,7 @@ def principal_components(X: Array, count: int) -> Array | None:
     size = min(n, m)
     if count > size:
         return None
+    X = shifted(X, -number_exponent(largest_entry(X)))  # whose squares fit into the dtype
     moments = X @ X.T if n < m else X.T @ X
     values, vectors = linalg.eigh(moments, subset_by_index=(size - count, size - 1))
     if not values[0] > 100 * np.finfo(X.dtype).eps * values[-1]:

@@ -234,7 +234,8 @@ def learn(
     if state.history:
         _warn_if_mostly_short(state.history)
     D, constraint = feasible(state, threads)
-    found = max(map(_most_nonzeros, state.history[-8:]), default=math.inf)
+    last = [record for record in state.history[-8:] if record.step > 0]  # 0: nothing coded yet
+    found = max(map(_most_nonzeros, last), default=math.inf)
     for shortfall in (missed(D, constraint.density), missed_nonzeros(state.coder, found)):
         if shortfall is not None:
             warn(shortfall)

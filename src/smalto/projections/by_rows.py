@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, check_finite, check_number, float_dtype
+from smalto.checks import Array, check_finite, check_not_masked, check_number, float_dtype
 from smalto.kernels.projecting import elastic_net_ball as kernels
 from smalto.threads import resolve_threads, run_tasks
 
@@ -25,6 +25,7 @@ def nonnegative(name: str, value: Any) -> float:
 
 def as_matrix(name: str, values: Any) -> Array:
     """Return a vector or matrix as C-contiguous float rows; finiteness is not checked."""
+    check_not_masked(name, values)
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
         message = f"{name} must hold real numbers, got dtype {array.dtype}"

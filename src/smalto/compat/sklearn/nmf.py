@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from smalto.checks import Array, Rows, as_csr, check_integer, check_number
+from smalto.checks import Array, Rows, as_table, check_integer, check_number
 from smalto.compat.sklearn.nmf_descent import Descent, error, exact_codes, start_codes
 from smalto.compat.sklearn.nmf_start import (
     Penalties,
@@ -95,7 +95,7 @@ class _NMF(
             One sample per row.
         """
         check_is_fitted(self)
-        return np.asarray(X @ self.components_)
+        return np.asarray(as_table("X", X) @ self.components_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -105,10 +105,13 @@ class _NMF(
         return tags
 
     def _rows(self, X: Any, *, reset: bool) -> Rows:
-        X = validate_data(
-            self, X, reset=reset, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32]
+        return validate_data(
+            self,
+            as_table("X", X),
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
         )
-        return X if isinstance(X, np.ndarray) else as_csr("X", X)
 
     def _set_result(self, X: Rows, W: Array, H: Array, n_iter: int) -> None:
         self.components_, self.n_iter_ = H, n_iter
@@ -333,7 +336,7 @@ random_state, verbose, shuffle
         verbose=verbose,
         shuffle=shuffle,
     )
-    X = check_array(X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
+    X = check_array(as_table("X", X), accept_sparse="csr", dtype=[np.float64, np.float32])
     if update_H:
         found = model.set_output(transform="default").fit_transform(X, W=W, H=H)
         return found, model.components_, model.n_iter_

@@ -12,7 +12,7 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.coding import warn_of_zeros
-from smalto.coders.preparing import prepare
+from smalto.coders.preparing import gram, padded_atoms, prepare
 from smalto.coders.signals import Signals
 from smalto.learning.batches.code_samples import code_samples
 from smalto.learning.batches.samples import Samples
@@ -92,10 +92,12 @@ class LocalBatch(MiniBatch):
     def code(self, state: State, n_threads: int) -> CodedBatch:
         """Code the samples block by block, on the features that the learner looks at."""
         first = next(self.blocks)
-        recalibrate(state, lambda: first.signals, n_threads)
+        G = recalibrate(state, lambda: first.signals, n_threads)
         view = state.learner.view(state)
-        D = state.D if view is None else view.rows(state.D)
-        prepared = prepare(D, state.coder_now(), n_threads, state.slack_after(state.samples))
+        D = state.D
+        if view is not None:
+            D, G = view.rows(D), None
+        prepared = prepare(D, state.coder_now(), n_threads, state.slack_after(state.samples), G)
 
         def parts() -> Iterator[Part]:
             block: Samples | None = first
@@ -110,10 +112,16 @@ class LocalBatch(MiniBatch):
         return CodedBatch(parts(), prepared.G if prepared.exponents is None else None)
 
 
-def recalibrate(state: State, signals: Callable[[], Signals], n_threads: int) -> None:
-    """Let an undecided coder choose its parameters anew, after steps 1, 2, 4, 8, ..."""
-    if state.coder.undecided and is_power_of_two(state.step):
-        state.coder = state.coder.resolve_for(signals(), state.D, n_threads)
+def recalibrate(state: State, signals: Callable[[], Signals], n_threads: int) -> Array | None:
+    """Let an undecided coder choose its parameters anew, after steps 1, 2, 4, 8, ...
+
+    Returns the Gram matrix of the padded dictionary if it was computed.
+    """
+    if not (state.coder.undecided and is_power_of_two(state.step)):
+        return None
+    G = gram(padded_atoms(state.D), n_threads)
+    state.coder = state.coder.resolve_for(signals(), state.D, n_threads, G)
+    return G
 
 
 def is_power_of_two(number: int) -> bool:

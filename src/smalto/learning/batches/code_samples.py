@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from smalto.checks import Array, check_scale
 from smalto.coders.checked_coder import penalty_of
@@ -10,6 +10,7 @@ from smalto.coders.codes import Codes
 from smalto.coders.coding import code_rows
 from smalto.coders.out_of_reach import count_out_of_reach
 from smalto.coders.preparing import Prepared
+from smalto.coders.scaling import number_exponent
 from smalto.learning.batches.samples import Samples, filled
 from smalto.learning.dictionary.feature_sweep import View
 from smalto.learning.memory.contributions import Contribution, Part
@@ -27,8 +28,10 @@ def code_samples(
     k, signals = len(D), samples.signals
     seen = signals if view is None else view.signals(signals)
     coded = code_rows(seen, prepared, start, n_threads)
-    largest = np.sqrt(coded.norms.max(initial=0.0, keepdims=True))
-    check_scale("the samples", largest if np.isfinite(largest) else signals.X, D.dtype)
+    if (
+        number_exponent(math.sqrt(coded.norms.max(initial=0.0))) > 0
+    ):  # small ones are as good as zero
+        check_scale("the samples", signals.X, D.dtype)
     codes = coded.codes.as_csr(k)
     new = Contribution.of(
         coded,

@@ -10,7 +10,14 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.coding import ROWS_AT_ONCE
-from smalto.coders.signals import Missing, Signals, as_groups, as_mask, as_signals
+from smalto.coders.signals import (
+    Missing,
+    Signals,
+    as_groups,
+    as_mask,
+    as_signals,
+    without_mask,
+)
 from smalto.learning.batches.base import Batches, LocalBatch, MidStep
 from smalto.learning.batches.samples import (
     Samples,
@@ -65,9 +72,7 @@ class DatasetBatches(Batches):
         cls, source: Any, mask: Any, missing: Missing, sample_weight: Any, groups: Any
     ) -> DatasetBatches:
         """Check the data and the options of `learn` that describe its samples; return batches."""
-        if isinstance(source, np.ma.MaskedArray):
-            own = np.ma.getmaskarray(source)
-            mask, source = own if mask is None else own | np.asarray(mask), source.data
+        source, mask = without_mask(source, mask)
         lets_nan, zeroed = missing == "nan", False
         if mask is not None and isinstance(source, np.ndarray):
             mask = as_mask(mask, source)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, Rows, check_finite
+from smalto.checks import Array, Rows, check_finite, check_not_masked
 from smalto.coders.coding import ROWS_AT_ONCE
 from smalto.coders.signals import Signals, blocks
 
@@ -37,6 +37,7 @@ class Samples:
 
 def as_sample_weight(sample_weight: Any, n: int) -> Array:
     """Return sample weights in float64; raise ValueError unless they are >= 0 and not all zero."""
+    check_not_masked("sample_weight", sample_weight)
     weights = np.asarray(sample_weight, np.float64)
     if weights.ndim == 0:
         weights = np.full(n, float(weights))

@@ -15,7 +15,7 @@ import scipy
 from smalto.checks import Array, Rows
 from smalto.coders.signals import Signals
 from smalto.constraints.base import Constraint, project_checked
-from smalto.learning.dictionary.sweep import BLOCK, SLICE, unknown_below
+from smalto.learning.dictionary.sweep import BLOCK, SLICE, unit_of, unknown_below
 from smalto.learning.memory.statistics import Stats
 from smalto.sources import Order
 from smalto.sources.order import FEATURE_CYCLES
@@ -65,13 +65,15 @@ def sweep_view(
     A = np.zeros((k, k))
     for one in stats:
         A += one.scale * one.A
+    unit = unit_of(float(A.diagonal().max(initial=0.0)), D.dtype)
+    A /= unit
     smallest = unknown_below(A.diagonal())
     for first in range(0, k, BLOCK):
         last = min(first + BLOCK, k)
         weights = A[first:last].astype(D.dtype)
         R = np.zeros((last - first, len(chosen)), D.dtype)
         for one in stats:
-            R += (one.scale * np.take(one.B[first:last], chosen, axis=1)).astype(D.dtype)
+            R += (one.scale / unit * np.take(one.B[first:last], chosen, axis=1)).astype(D.dtype)
 
         def task(number: int, weights: Array = weights, R: Array = R) -> None:
             some = slice(number * SLICE, (number + 1) * SLICE)

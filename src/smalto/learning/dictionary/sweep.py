@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from smalto.checks import Array
+from smalto.coders.scaling import number_exponent
 from smalto.constraints.base import Constraint
 from smalto.kernels.learning.block_sweep import add_scaled
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
-BLOCK = 64  # atoms whose residuals are computed by one product
-SLICE = 128  # features of that product computed by one task
+BLOCK = 64  # atoms whose residuals are computed by one product ...
+LARGE_BLOCK = 128  # ... and of very many atoms, where the product takes most of the time
+MANY = 4096  # atoms
+SLICE = 128  # features of that product computed by one task ...
+LARGE_SLICE = 384  # ... of very many atoms
 
 # Atoms with A_jj up to this share of the largest are not updated: nothing is known about them.
 _UNKNOWN = 1e-12
+_LONG = 2.0**60  # length of a step from which on its projection depends on its direction only
 
 
 def sweep(
@@ -25,33 +32,36 @@ def sweep(
     A and B are the sums of the given statistics. D (k, m) is updated in place, atom by atom, each
     using those already updated. Return the change of the objective, which is not positive. With
     ``ridge`` the pass lowers that objective plus ``ridge/2 ‖D‖²``: A has it on its diagonal, except
-    for atoms of which nothing is known, which would become zero. The residuals of a block of atoms come from one matrix product: the result is the same up to
-    rounding, at the speed of BLAS.
+    for atoms of which nothing is known, which would become zero. The residuals of a block of atoms
+    come from one matrix product: the result is the same up to rounding, at the speed of BLAS.
     """
     k, m = D.shape
     stats = tuple(part for part in stats if part.A.diagonal().any())  # the others are zero
     diagonal = np.zeros(k)
     for part in stats:
         diagonal += part.scale * part.A.diagonal()
+    unit = unit_of(max(float(diagonal.max(initial=0.0)), ridge), D.dtype)
+    diagonal /= unit
     smallest = unknown_below(diagonal)
-    added = np.where(diagonal > smallest, ridge, 0.0).astype(D.dtype)
+    added = np.where(diagonal > smallest, ridge / unit, 0.0).astype(D.dtype)
     change = 0.5 * _weighted_square(added, D) if ridge else 0.0
-    for first in range(0, k, BLOCK):
-        last = min(first + BLOCK, k)
+    block, slice_size = (BLOCK, SLICE) if k < MANY else (LARGE_BLOCK, LARGE_SLICE)
+    for first in range(0, k, block):
+        last = min(first + block, k)
         A, R = np.zeros((last - first, k), D.dtype), np.zeros((last - first, m), D.dtype)
         for part in stats:
-            add_scaled(part.A[first:last], part.scale, A)
-            add_scaled(part.B[first:last], part.scale, R)
+            add_scaled(part.A[first:last], part.scale / unit, A)
+            add_scaled(part.B[first:last], part.scale / unit, R)
         if ridge:
             A[np.arange(last - first), np.arange(first, last)] += added[first:last]
 
         def task(number: int, A: Array = A, R: Array = R) -> None:
-            features = slice(number * SLICE, min((number + 1) * SLICE, m))
+            features = slice(number * slice_size, min((number + 1) * slice_size, m))
             R[:, features] -= A @ D[:, features]
 
-        run_tasks(task, -(-m // SLICE), n_threads)
+        run_tasks(task, -(-m // slice_size), n_threads)
         change += constraint.sweep_block(D, R, A, first, smallest)
-    return change - 0.5 * _weighted_square(added, D) if ridge else change
+    return unit * (change - 0.5 * _weighted_square(added, D) if ridge else change)
 
 
 def _weighted_square(weights: Array, D: Array) -> float:
@@ -64,20 +74,32 @@ def unknown_below(diagonal: Array) -> float:
     return _UNKNOWN * float(diagonal.max(initial=0.0))
 
 
+def unit_of(size: float, dtype: np.dtype[Any]) -> float:
+    """Return the power of two that A and B are divided by in this dtype, for A of this size.
+
+    It is 1 for ordinary sizes, and in float64, which has room for all.
+    """
+    return 1.0 if dtype == np.float64 else 2.0 ** number_exponent(size)
+
+
 def gradient_step(
     D: Array, stats: Stats, rate: float, constraint: Constraint, n_threads: int
 ) -> None:
     """Make one projected gradient step ``D ← Π(D − rate (A D − B))``, in place."""
     k, m = D.shape
     R = np.zeros((k, m), D.dtype)
+    unit = unit_of(stats.scale * float(stats.A.diagonal().max(initial=0.0)), D.dtype)
 
     def descend(number: int) -> None:
         block = slice(number * BLOCK, min((number + 1) * BLOCK, k))
         A = np.zeros((block.stop - block.start, k), D.dtype)
-        add_scaled(stats.A[block], stats.scale, A)
-        add_scaled(stats.B[block], stats.scale, R[block])
+        add_scaled(stats.A[block], stats.scale / unit, A)
+        add_scaled(stats.B[block], stats.scale / unit, R[block])
         R[block] -= A @ D
-        R[block] *= D.dtype.type(rate)
+        longest = np.abs(R[block]).max(axis=1, keepdims=True).astype(np.float64)
+        with np.errstate(divide="ignore"):
+            most = np.minimum(_LONG / longest, np.finfo(D.dtype).max)
+        R[block] *= np.minimum(rate * unit, most).astype(D.dtype)
 
     run_tasks(descend, -(-k // BLOCK), n_threads)
     project_atoms(D, constraint, R, n_threads)

@@ -9,7 +9,7 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.constraints.base import Constraint
-from smalto.constraints.density import CLOSE, density
+from smalto.constraints.density import CLOSE, density, missed
 from smalto.learning.dictionary.sweep import sweep
 from smalto.learning.memory.state import State
 
@@ -17,6 +17,7 @@ from smalto.learning.memory.state import State
 # atoms they are small, and with small codes atoms become short.
 REACH = 0.25
 MOST_IDLE = 0.1  # share of short and idle atoms above which the set grows, whatever the density
+COLLAPSED = 0.1  # share of its norm below which a dictionary has lost what was learned
 SHORT = 0.5  # norm below which an atom may be idle because it is short
 
 
@@ -31,7 +32,8 @@ def feasible(state: State, n_threads: int = 1) -> Feasible:
     """Return a copy of the dictionary with every atom inside the constraint set, and the set.
 
     If a density is wanted that the dictionary does not have, for example because atoms were
-    replaced since the last update, it is updated once more. The state stays as it is.
+    replaced since the last update, it is updated once more; unless it is close to that
+    density, which only atoms of nearly no length have. The state stays as it is.
     """
     D, constraint = state.D.copy(), state.constraint
     if constraint.density is None or not constraint.adapts:
@@ -40,13 +42,19 @@ def feasible(state: State, n_threads: int = 1) -> Feasible:
     if abs(density(D) / constraint.density - 1.0) <= CLOSE:
         return Feasible(D, constraint)
 
+    before = D.copy()
+
     def update(tried: Any) -> Array:
         D[:] = state.D
         project_all(tried, D)
         sweep(D, state.stats, tried, n_threads)
         return D
 
-    return Feasible(D, constraint.adapted(update))
+    found = constraint.adapted(update)
+    collapsed = np.linalg.norm(D) < COLLAPSED * np.linalg.norm(before)
+    if collapsed and missed(before, constraint.density) is None:
+        return Feasible(before, constraint)
+    return Feasible(D, found)
 
 
 def update_to_density(state: State, n_new: int, n_threads: int) -> None:

@@ -9,15 +9,16 @@ from typing import Literal
 import numpy as np
 
 from smalto.checks import Array, check_finite_number, check_integer, check_number
+from smalto.coders.scaling import number_exponent
 from smalto.learning.dictionary.feature_sweep import View, sweep_view, view_at
 from smalto.learning.dictionary.sweep import sweep
 from smalto.learning.learners.base import Learner
 from smalto.learning.memory.code_store import CodeStore
 from smalto.learning.memory.contributions import Addition, Contribution
 from smalto.learning.memory.state import State
-from smalto.learning.memory.statistics import Stats
+from smalto.learning.memory.statistics import MANY_ATOMS, Stats
 
-_BATCHES_SEEN = 4  # batches as large as the next one that have been seen, while they grow
+_LARGEST = 4096  # samples of a batch, by default, for dictionaries that are not large
 _ROUGH_SAMPLES = 10  # samples per atom after which codes become more and more exact
 
 
@@ -31,9 +32,9 @@ class Online(Learner):
     Parameters
     ----------
     batch_size : int, optional
-        Number of samples drawn at each step (the paper's η). The default for k atoms and n
-        samples is 2k, but at least 1024 and at least min(n/2048, 4096); for small data, at most
-        n/10 (or 64, if that is more).
+        Number of samples drawn at each step (the paper's η), once batches have grown to it. The
+        default for k atoms and n samples is 2k, but at least 4096; for small data, at most n/10
+        (or 64, if that is more).
     rho : float, optional
         How fast the past is forgotten: a sample seen at step i has the weight (i/t)^rho at step t
         (Section 3.4.2). By default it grows: after n samples it is log₂(n/k) for k atoms. With
@@ -42,11 +43,13 @@ class Online(Learner):
         Weight of the initial dictionary D₀, in batches: the statistics start as A = t0 I and
         B = t0 D₀, which slows the first steps down (Section 3.4.4). It is forgotten like a batch
         seen at the first step, and dropped with the first epoch if ``memory="two-epochs"``.
-    memory : {"two-epochs", "replace", "all"}
+    memory : {"two-epochs", "replace", "all"}, optional
         What to keep of earlier visits to the same samples (Section 3.4.1). "two-epochs" keeps
         this epoch and the previous one, "all" keeps everything. "replace" stores the last code
         of every sample, and replaces its contribution exactly when the sample is seen again: this
-        is block coordinate descent on the joint cost, for data whose codes fit into memory.
+        is block coordinate descent on the joint cost, for data whose codes fit into memory. The
+        default is "two-epochs", and "all" from 8192 atoms on if ``rho`` grows: it needs half the
+        space, and what is older is nearly forgotten.
     sweeps : int, default 1
         Number of passes over the atoms in each dictionary update.
     features : float, optional
@@ -54,9 +57,10 @@ class Online(Learner):
         chooses others. Coding and the dictionary update are faster in proportion; codes are
         computed from the chosen features only, and the surrogate is not recorded.
     first_batch_size : int, optional
-        Number of samples drawn at the first step. Batches then grow to a quarter of the samples
-        seen, up to ``batch_size``: early in a run, many small steps learn faster. The default is
-        k, but at least 512, or ``batch_size`` if that is given.
+        Number b of samples drawn at the first step. Batches then grow with the number n of samples
+        seen, up to ``batch_size``: to n/4 until they are twice as large, then to √(b n)/2. Early in
+        a run, many small steps learn faster. The default is k, but at least 512, or ``batch_size``
+        if that is given.
     slack : float, default 0.1
         How exact the codes of a step are: coding stops when no atom violates optimality by more than
         this share of λ. After n samples, with k atoms, the share is ``slack √(10 k/n)`` if that is
@@ -82,7 +86,7 @@ class Online(Learner):
     batch_size: int | None = None
     rho: float | None = None
     t0: float = 0.0
-    memory: Literal["two-epochs", "replace", "all"] = "two-epochs"
+    memory: Literal["two-epochs", "replace", "all"] | None = None
     sweeps: int = 1
     features: float | None = None
     first_batch_size: int | None = None
@@ -108,7 +112,7 @@ class Online(Learner):
             if self.kappa1:
                 message = f"kappa1 needs all features of a step, got features={self.features}"
                 raise ValueError(message)
-        if self.memory not in ("two-epochs", "replace", "all"):
+        if self.memory not in (None, "two-epochs", "replace", "all"):
             message = f"memory must be 'two-epochs', 'replace' or 'all', got {self.memory!r}"
             raise ValueError(message)
         if self.memory == "replace" and self.rho:
@@ -121,18 +125,21 @@ class Online(Learner):
         return self.features is None
 
     def resolve(self, n_atoms: int, n_rows: int | None) -> Online:
-        """Return this learner with its batch sizes decided, and ``rho`` unless it grows."""
+        """Return this learner with all decided that was left open, but a ``rho`` that grows."""
         size, first = self.batch_size, self.first_batch_size
         if size is None:
-            known = 0 if n_rows is None else n_rows
-            size = max(1024, 2 * n_atoms, min(known // 2048, 4096))
+            size = max(_LARGEST, 2 * n_atoms)
             if n_rows is not None:
                 size = min(size, max(64, n_rows // 10))
             if first is None:
                 first = max(512, n_atoms)
         first = size if first is None else min(first, size)
-        rho = 0.0 if self.memory == "replace" else self.rho
-        return replace(self, batch_size=size, first_batch_size=first, rho=rho)
+        rho, memory = self.rho, self.memory
+        if memory is None:
+            memory = "all" if rho is None and n_atoms >= MANY_ATOMS else "two-epochs"
+        elif memory == "replace":
+            rho = 0.0
+        return replace(self, batch_size=size, first_batch_size=first, rho=rho, memory=memory)
 
     def refusal(self, *, stream: bool, missing: bool) -> str | None:
         """Return why ``memory="replace"`` cannot learn from such data, or None if it can."""
@@ -153,8 +160,10 @@ class Online(Learner):
 
     def rows_after(self, samples: int, n_rows: int) -> int:
         """Return the number of samples that the step after so many samples draws."""
-        assert self.first_batch_size is not None, "call resolve() first"
-        return min(self._size, max(self.first_batch_size, samples // _BATCHES_SEEN))
+        first = self.first_batch_size
+        assert first is not None, "call resolve() first"
+        grown = max(min(samples // 4, 2 * first), math.isqrt(first * samples) // 2)
+        return min(self._size, max(first, grown))
 
     @property
     def _size(self) -> int:
@@ -166,13 +175,14 @@ class Online(Learner):
         first = Stats.zeros(*D.shape, dtype=D.dtype)
         if self.t0:  # what is never written to takes no memory
             first.A[np.diag_indices(len(D))] = self.t0
-            first.B[:] = self.t0 * D
+            unit = 2.0 ** number_exponent(self.t0)
+            first.B[:] = self.t0 / unit * D  # in the dtype of D
+            first.B *= unit
             first.constant = 0.5 * self.t0 * float(np.vdot(D, D))
-        parts = (
-            (first, Stats.zeros(*D.shape, dtype=D.dtype))
-            if self.memory == "two-epochs"
-            else (first,)
-        )
+        assert self.memory is not None, "call resolve() first"
+        parts: tuple[Stats, ...] = (first,)
+        if self.memory == "two-epochs":
+            parts = (first, Stats.zeros(*D.shape, dtype=D.dtype))
         if self.memory != "replace":
             return parts, None
         assert n_rows is not None, "call refusal() first"

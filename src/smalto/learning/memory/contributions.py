@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -11,15 +12,22 @@ import scipy
 from smalto.checks import Array, Rows
 from smalto.coders.coded import Coded
 from smalto.coders.codes import Codes
-from smalto.coders.preparing import squared_norms
+from smalto.coders.scaling import number_exponent, shifted, squared_norms_of_any_size
 from smalto.kernels.coding.arguments import SparseRows
-from smalto.kernels.learning.sums import Users, add_to_gram, add_to_products, list_users
+from smalto.kernels.learning.sums import (
+    Users,
+    add_to_gram,
+    add_to_products,
+    add_to_sums,
+    list_users,
+)
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
 ATOMS = 64  # rows of A and B that one task fills
 FEATURES = 512  # columns of B that one task fills, if codes are dense
 DENSE = 0.1  # share of nonzeros above which dense matrix products are faster
+_FARTHEST = 480  # exponent of a unit's root, at most: float64 has room for the sums then
 WORST = 8  # badly coded samples of a block that are considered as new atoms
 
 
@@ -73,7 +81,7 @@ class Contribution:
     ) -> Contribution:  # fmt: skip
         """Return the contribution of coded rows X, in which missing entries are filled."""
         # The surrogate is that of the filled rows, so their norms include filled entries.
-        norms = squared_norms(X) if filled else coded.norms
+        norms = squared_norms_of_any_size(X) if filled else coded.norms
         return cls.listed(coded.codes, X, n_atoms, norms, coded.fit + penalties, penalties, weights)
 
     @classmethod
@@ -109,20 +117,24 @@ class Contribution:
 
     def add_to(self, stats: Stats, weight: float, n_threads: int) -> None:
         """Add these samples to the statistics with this weight; a negative one removes them."""
-        codes, n_atoms = self.codes, len(stats.A)
+        codes, X, unit = self._of_ordinary_size()
+        if unit != 1.0:  # A of very many atoms, whose squares float32 has no room for
+            stats.A = stats.A.astype(np.float64, copy=False)
+            stats.make_room(unit)
+        n_atoms, scaled = len(stats.A), weight / stats.scale
         rows, users = SparseRows(*codes), Users(self.atom_ptr, self.rows, self.places)
-        scaled = weight / stats.scale
-        is_sparse = scipy.sparse.issparse(self.X)
+        is_sparse = scipy.sparse.issparse(X)
         if not is_sparse and len(codes.indices) > DENSE * len(self.costs) * n_atoms:
-            self._add_dense(stats, scaled, n_threads)
+            self._add_dense(codes, X, stats, scaled, unit, n_threads)
+            self._add_sums(stats, scaled)
             return
 
         def task(number: int) -> None:
             first, last = number * ATOMS, min((number + 1) * ATOMS, n_atoms)
-            add_to_gram(rows, users, self.weights, scaled, first, last, stats.A)
+            add_to_gram(rows, users, self.weights, scaled * unit, first, last, stats.A)
             if not is_sparse:
                 add_to_products(
-                    codes.values, users, self.weights, self.X, scaled, first, last, stats.B
+                    codes.values, users, self.weights, X, scaled * unit, first, last, stats.B
                 )
 
         run_tasks(task, -(-n_atoms // ATOMS), n_threads)
@@ -130,58 +142,79 @@ class Contribution:
             left: Any = codes.as_csr(n_atoms)
             if self.weights is not None:
                 left = scipy.sparse.diags_array(self.weights) @ left
-            products: Any = left.T @ self.X
+            products: Any = left.T @ X
             coordinates = products.tocoo()
-            stats.B[coordinates.row, coordinates.col] += scaled * coordinates.data
+            data = scaled * coordinates.data
+            stats.B[coordinates.row, coordinates.col] += _in_units(data, unit)
         self._add_sums(stats, scaled)
 
-    def _add_dense(self, stats: Stats, scaled: float, n_threads: int) -> None:
-        """Add these samples by dense matrix products, which are faster for dense codes."""
+    def _of_ordinary_size(self) -> tuple[Codes, Rows, float]:
+        """Return codes and samples whose products fit into their dtype, and the unit of these.
+
+        The unit is 1, for ordinary samples, or the square of the power of two that they are divided by.
+        """
+        exponent = number_exponent(math.sqrt(float(self.norms.max(initial=0.0))))
+        exponent = max(-_FARTHEST, min(exponent, _FARTHEST))
+        if not exponent:
+            return self.codes, self.X, 1.0
+        values = np.ldexp(self.codes.values, -exponent)
+        return self.codes._replace(values=values), shifted(self.X, -exponent), 4.0**exponent
+
+    def _add_dense(
+        self, codes: Codes, X: Array, stats: Stats, scaled: float, unit: float, n_threads: int
+    ) -> None:
+        """Add to A and B by dense matrix products, which are faster for dense codes."""
         n_atoms = len(stats.A)
-        codes = self.codes.as_csr(n_atoms).toarray().astype(np.float64, copy=False)
+        dense = codes.as_csr(n_atoms).toarray().astype(np.float64, copy=False)
         weighted = (
-            scaled * codes if self.weights is None else scaled * self.weights[:, None] * codes
+            scaled * dense if self.weights is None else scaled * self.weights[:, None] * dense
         )
 
         def task(number: int) -> None:
             atoms = slice(number * ATOMS, min((number + 1) * ATOMS, n_atoms))
-            stats.A[atoms] += weighted[:, atoms].T @ codes
+            stats.A[atoms] += _in_units(weighted[:, atoms].T @ dense, unit)
 
         run_tasks(task, -(-n_atoms // ATOMS), n_threads)
-        add_dense(np.ascontiguousarray(weighted.T), self.X, stats.B, n_threads)
-        self._add_sums(stats, scaled)
+        add_dense(np.ascontiguousarray(weighted.T), X, stats.B, unit, n_threads)
 
     def _add_sums(self, stats: Stats, scaled: float) -> None:
         """Add to the sums of codes, samples, constants and weights."""
-        codes, n_atoms = self.codes, len(stats.A)
-        constants, values = 0.5 * self.norms + self.penalties, codes.values
-        ones = np.ones(len(constants)) if self.weights is None else self.weights
-        if self.weights is not None:
-            values = values * np.repeat(self.weights, np.diff(codes.indptr))
-        stats.code_sum += scaled * np.bincount(codes.indices, values, n_atoms)
-        stats.sample_sum += scaled * _column_sums(self.X, self.weights)
-        stats.constant += scaled * float(ones @ constants)
+        codes, constants = self.codes, 0.5 * self.norms + self.penalties
+        if scipy.sparse.issparse(self.X):
+            values = codes.values
+            if self.weights is not None:
+                values = values * np.repeat(self.weights, np.diff(codes.indptr))
+            stats.code_sum += scaled * np.bincount(codes.indices, values, len(stats.A))
+            stats.sample_sum += scaled * _column_sums(self.X, self.weights)
+        else:
+            users = Users(self.atom_ptr, self.rows, self.places)
+            rows, sums = SparseRows(*codes), (stats.code_sum, stats.sample_sum)
+            add_to_sums(rows, users, self.weights, self.X, scaled, *sums)
+        total = constants.sum() if self.weights is None else self.weights @ constants
+        stats.constant += scaled * float(total)
         stats.weight += scaled * self.total_weight()
 
 
-def add_dense(left: Array, X: Array, B: Array, n_threads: int) -> None:
-    """Add ``left X`` to B, one slice of the features per task."""
+def add_dense(left: Array, X: Array, B: Array, unit: float, n_threads: int) -> None:
+    """Add ``unit left X`` to B, one slice of the features per task."""
     left = left.astype(X.dtype, copy=False)
 
     def task(number: int) -> None:
         features = slice(number * FEATURES, (number + 1) * FEATURES)
-        B[:, features] += left @ X[:, features]
+        B[:, features] += _in_units(left @ X[:, features], unit)
 
     run_tasks(task, -(-X.shape[1] // FEATURES), n_threads)
 
 
+def _in_units(values: Array, unit: float) -> Array:
+    """Return ``unit values``, in float64 unless the unit is 1."""
+    return values if unit == 1.0 else unit * values.astype(np.float64)
+
+
 def _column_sums(X: Rows, weights: Array | None) -> Array:
-    """Return the sum of each feature over the samples, in float64, without converting X."""
-    if weights is not None:
-        return np.asarray(weights @ X, np.float64).reshape(-1)
-    if scipy.sparse.issparse(X):
-        return np.asarray(X.sum(axis=0), np.float64).reshape(-1)
-    return np.asarray(np.add.reduce(X, axis=0, dtype=np.float64))
+    """Return the sum of each feature over the samples, which are sparse, in float64."""
+    sums = X.sum(axis=0) if weights is None else weights @ X
+    return np.asarray(sums, np.float64).reshape(-1)
 
 
 @dataclass(frozen=True)

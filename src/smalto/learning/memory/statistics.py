@@ -10,8 +10,9 @@ import numpy as np
 from smalto.checks import Array
 
 SMALLEST_SCALE = 1e-12
-_MANY_ATOMS = 8192  # from which on A is as precise as the dictionary: most of the memory is A
+MANY_ATOMS = 8192  # from which on A is as precise as the dictionary: most of the memory is A
 _ATOMS = 256  # rows of A at a time
+_LARGE = 1e250
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Stats:
     @classmethod
     def zeros(cls, n_atoms: int, n_features: int, *, dtype: Any = np.float64) -> Stats:
         """Return the statistics of no samples, for a dictionary of this dtype."""
-        of_A = np.float64 if n_atoms < _MANY_ATOMS else dtype
+        of_A = np.float64 if n_atoms < MANY_ATOMS else dtype
         return cls(np.zeros((n_atoms, n_atoms), of_A), np.zeros((n_atoms, n_features)))
 
     def move_origin(self, by: Array) -> None:
@@ -78,13 +79,21 @@ class Stats:
             return
         self.scale *= beta
         if self.scale < SMALLEST_SCALE:
-            self.A *= self.scale
-            self.B *= self.scale
-            self.code_sum *= self.scale
-            self.sample_sum *= self.scale
-            self.constant *= self.scale
-            self.weight *= self.scale
-            self.scale = 1.0
+            self._multiply_out()
+
+    def make_room(self, size: float) -> None:
+        """Make sure that sums of this size can be added: divided by a small scale, they may overflow."""
+        if size > _LARGE and self.scale != 1.0:
+            self._multiply_out()
+
+    def _multiply_out(self) -> None:
+        self.A *= self.scale
+        self.B *= self.scale
+        self.code_sum *= self.scale
+        self.sample_sum *= self.scale
+        self.constant *= self.scale
+        self.weight *= self.scale
+        self.scale = 1.0
 
     def copy(self) -> Stats:
         """Return an independent copy."""
@@ -95,6 +104,7 @@ class Stats:
 
     def add(self, other: Stats, weight: float) -> None:
         """Add other statistics, times ``weight``, to these."""
+        self.make_room(other.constant)
         factor = weight * other.scale / self.scale
         self.A += factor * other.A
         self.B += factor * other.B

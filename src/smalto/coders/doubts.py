@@ -1,0 +1,68 @@
+"""Which codes rounding may have spoilt: a cheap test after each chunk.
+
+They are those with large coefficients that cancel each other, those that a kernel itself reports, and
+those of signals for which the penalty is too small for the dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.coders.base import Coder, Sizes, is_certified
+from smalto.coders.chunks import Chunk
+from smalto.coders.codes import Codes
+from smalto.kernels.coding.doubt import doubtful_rows
+
+_LARGEST = {4: 50.0, 8: 1e4}  # Σ|α_j|‖d_j‖/‖x‖ up to which rounding does no harm ...
+_TO_MEASURE = {4: 10.0, 8: 1e3}  # ... to the error as the Gram matrix gives it, to compare with eps
+_NO_ROWS = np.empty(0, np.int64)
+
+
+def delicate_rows(
+    chunk: Chunk, coder: Coder, atoms: Sizes, safe: float, weights: Array | None
+) -> Any:
+    """Return `Coder.delicate` of a chunk; ``safe`` is `Coder.safe_norm` without weights."""
+    if weights is None:
+        return False if (chunk.norms <= safe).all() else coder.delicate(chunk, atoms)
+    k = weights.shape[1]
+    with np.errstate(over="ignore"):  # kernels divide atoms by weights
+        Q = (chunk.Q[:, :k] / weights).astype(chunk.Q.dtype)
+    atoms = Sizes.of_norms(atoms.norms[:k] / weights, Q.dtype)
+    return coder.delicate(chunk._replace(Q=Q), atoms)
+
+
+def doubtful(codes: Codes, chunk: Chunk, coder: Coder, atoms: Sizes, delicate: Any) -> Array:
+    """Return the rows whose codes need to be checked, with the delicate ones; whole groups."""
+    found = cancelling(codes, chunk.norms, coder, atoms)
+    stuck = chunk.stuck is not None and chunk.stuck[0] > 0
+    if found is False and not stuck and delicate is False:
+        return _NO_ROWS
+    rows = np.flatnonzero(np.broadcast_to(found | stuck | delicate, len(chunk.Q)))
+    return whole_groups(rows, chunk.groups)
+
+
+def cancelling(codes: Codes, norms: Array, coder: Coder, atoms: Sizes) -> Any:
+    """Return which rows have large coefficients that cancel each other; False if none has."""
+    found = np.empty(len(norms), np.bool_)
+    proven = coder.error_bound() is not None and is_certified(type(coder))
+    limit = (_TO_MEASURE if proven else _LARGEST)[codes.values.dtype.itemsize]
+    return found if doubtful_rows(*codes, atoms.norms, norms, limit, found) else False
+
+
+def unmeasured(codes: Codes, chunk: Chunk, atoms: Sizes) -> Array:
+    """Return the rows whose error the Gram matrix does not tell well enough to compare it with eps."""
+    found = np.empty(len(chunk.Q), np.bool_)
+    limit = _TO_MEASURE[chunk.Q.dtype.itemsize]
+    count = doubtful_rows(*codes, atoms.norms, chunk.norms, limit, found)
+    return np.flatnonzero(found) if count else _NO_ROWS
+
+
+def whole_groups(rows: Array, groups: Array | None) -> Array:
+    """Return the rows of all groups of which one row is given; the rows as they are if None."""
+    if groups is None or not rows.size:
+        return rows
+    numbers = np.unique(np.searchsorted(groups, rows, side="right") - 1)
+    return np.concatenate([np.arange(groups[g], groups[g + 1]) for g in numbers])
