@@ -164,13 +164,8 @@ def _code_chunk(
     start: Codes | None,
     numbers: Array | None,
     measured: bool,
-    *,
-    narrow: bool = False,
 ) -> Coded:
-    """Code signals of ordinary size, and mend codes that rounding has spoilt.
-
-    Single float32 signals that need it are coded in float64, unless ``narrow``.
-    """
+    """Code signals of ordinary size, and mend codes that rounding has spoilt."""
     free = free_atoms(part, prepared.problem)
     if free is not None:
         return _code_freely(part, norms, prepared, numbers, measured, free)
@@ -178,8 +173,8 @@ def _code_chunk(
     coded = None if W is None else code_linearly(part, W, prepared, [0, n], 1, measured)
     if coded is not None:
         return coded
-    narrow = narrow or prepared.G.dtype != np.float32 or part.groups is not None
-    if prepared.too_coarse and not narrow:
+    may_widen = prepared.G.dtype == np.float32 and part.groups is None
+    if may_widen and prepared.too_coarse:
         return _code_in_float64(part, prepared, start, numbers, measured)
     room = _room_for_products(n, prepared)
     coarse = None
@@ -200,7 +195,7 @@ def _code_chunk(
     )
     weights, problem = part.penalty_weights, prepared.problem
     delicate = delicate_rows(chunk, problem, prepared.sizes, prepared.safe_norm, weights)
-    if not narrow and 4 * np.count_nonzero(np.broadcast_to(delicate, n)) > n:
+    if may_widen and 4 * np.count_nonzero(np.broadcast_to(delicate, n)) > n:
         return _code_in_float64(part, prepared, start, numbers, measured)
     codes = solve_part(chunk, part, prepared)
     is_rough = prepared.slack > 0.0 and part.missing is None and part.penalty_weights is None
@@ -236,30 +231,20 @@ def _code_in_float64(
 ) -> Coded:
     """Code float32 signals in float64, and round their codes.
 
-    Not those whose terms cancel, nor those that had to be mended: what is known of these does not
-    hold after rounding.
+    Codes whose terms cancel, and those that had to be mended, are certified once more: what is known
+    of them does not hold after rounding.
     """
     wide = replace(part, X=as_floats(part.X, np.dtype(np.float64)))
     coded = _code_chunk(wide, squared_norms(wide.X), prepared.double, start, numbers, measured)
     codes = coded.codes._replace(values=coded.codes.values.astype(np.float32))
-    coded = replace(coded, codes=codes)
     found = cancelling(codes, coded.norms, prepared.problem, prepared.sizes)
     if coded.short is not None:
         found = found | (coded.short > 0)
     if not np.any(found):
-        return coded
-    rows = whole_groups(np.flatnonzero(found), part.groups)
-    rest, some = np.setdiff1d(np.arange(len(part)), rows), part.take(rows)
-    narrow = _code_chunk(
-        some,
-        squared_norms(some.X),
-        prepared,
-        None if start is None else start.take(rows),
-        None if numbers is None else numbers[rows],
-        measured,
-        narrow=True,
-    )
-    return stacked([coded.take(rest), narrow]).take(np.argsort(np.concatenate([rest, rows])))
+        return replace(coded, codes=codes)
+    rows = np.flatnonzero(found)
+    codes, short = _mended(codes, rows, part, numbers, prepared, coded.fit, coded.codes)
+    return replace(coded, codes=codes, short=short)
 
 
 def _code_freely(
@@ -322,13 +307,19 @@ def _mended(
     numbers: Array | None,
     prepared: Prepared,
     fit: Array,
+    exact: Codes | None = None,
 ) -> tuple[Codes, Array]:
-    """Return codes of which some rows are certified or solved again, and how far all fall short."""
+    """Return codes of which some rows are certified or solved again, and how far all fall short.
+
+    ``exact`` are the codes in float64, if they are known.
+    """
     some = part.take(rows)
     chosen = None if numbers is None else numbers[rows]
     dtype = codes.values.dtype
 
     def again(few: Array) -> Codes:
+        if exact is not None:
+            return exact.take(rows[few])
         double = prepared.double
         signals = some.take(few)
         signals = replace(signals, X=as_floats(signals.X, np.dtype(np.float64)))

@@ -97,7 +97,7 @@ def gradient_step(
         add_scaled(stats.B[block], stats.scale / unit, R[block])
         R[block] -= A @ D
         longest = np.abs(R[block]).max(axis=1, keepdims=True).astype(np.float64)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):  # of tiny steps
             most = np.minimum(_LONG / longest, np.finfo(D.dtype).max)
         R[block] *= np.minimum(rate * unit, most).astype(D.dtype)
 
