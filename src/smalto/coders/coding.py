@@ -164,8 +164,13 @@ def _code_chunk(
     start: Codes | None,
     numbers: Array | None,
     measured: bool,
+    *,
+    narrow: bool = False,
 ) -> Coded:
-    """Code signals of ordinary size, and mend codes that rounding has spoilt."""
+    """Code signals of ordinary size, and mend codes that rounding has spoilt.
+
+    Single float32 signals that need it are coded in float64, unless ``narrow``.
+    """
     free = free_atoms(part, prepared.problem)
     if free is not None:
         return _code_freely(part, norms, prepared, numbers, measured, free)
@@ -173,8 +178,8 @@ def _code_chunk(
     coded = None if W is None else code_linearly(part, W, prepared, [0, n], 1, measured)
     if coded is not None:
         return coded
-    may_widen = prepared.G.dtype == np.float32 and part.groups is None
-    if may_widen and prepared.too_coarse:
+    narrow = narrow or prepared.G.dtype != np.float32 or part.groups is not None
+    if prepared.too_coarse and not narrow:
         return _code_in_float64(part, prepared, start, numbers, measured)
     room = _room_for_products(n, prepared)
     coarse = None
@@ -195,7 +200,7 @@ def _code_chunk(
     )
     weights, problem = part.penalty_weights, prepared.problem
     delicate = delicate_rows(chunk, problem, prepared.sizes, prepared.safe_norm, weights)
-    if may_widen and 4 * np.count_nonzero(np.broadcast_to(delicate, n)) > n:
+    if not narrow and 4 * np.count_nonzero(np.broadcast_to(delicate, n)) > n:
         return _code_in_float64(part, prepared, start, numbers, measured)
     codes = solve_part(chunk, part, prepared)
     is_rough = prepared.slack > 0.0 and part.missing is None and part.penalty_weights is None
@@ -232,7 +237,7 @@ def _code_in_float64(
     """Code float32 signals in float64, and round their codes.
 
     Codes whose terms cancel, and those that had to be mended, are certified once more: what is known
-    of them does not hold after rounding.
+    of them does not hold after rounding. Those that rounding has spoilt are coded in float32.
     """
     wide = replace(part, X=as_floats(part.X, np.dtype(np.float64)))
     coded = _code_chunk(wide, squared_norms(wide.X), prepared.double, start, numbers, measured)
@@ -243,8 +248,27 @@ def _code_in_float64(
     if not np.any(found):
         return replace(coded, codes=codes)
     rows = np.flatnonzero(found)
-    codes, short = _mended(codes, rows, part, numbers, prepared, coded.fit, coded.codes)
-    return replace(coded, codes=codes, short=short)
+    mender = _mender(rows, part, numbers, prepared)
+    mender.shortfalls(coded.codes.take(rows))  # their bounds on the optima are better
+    short = np.zeros(len(part))
+    short[rows] = mender.shortfalls(codes.take(rows))
+    coded.fit[rows] = mender.fit
+    coded = replace(coded, codes=codes, short=short)
+    spoilt = short > mender.allowed
+    if not spoilt.any():
+        return coded
+    rows, rest = np.flatnonzero(spoilt), np.flatnonzero(~spoilt)
+    some = part.take(rows)
+    again = _code_chunk(
+        some,
+        squared_norms(some.X),
+        prepared,
+        None if start is None else start.take(rows),
+        None if numbers is None else numbers[rows],
+        measured,
+        narrow=True,
+    )
+    return stacked([coded.take(rest), again]).take(np.argsort(np.concatenate([rest, rows])))
 
 
 def _code_freely(
@@ -307,19 +331,12 @@ def _mended(
     numbers: Array | None,
     prepared: Prepared,
     fit: Array,
-    exact: Codes | None = None,
 ) -> tuple[Codes, Array]:
-    """Return codes of which some rows are certified or solved again, and how far all fall short.
-
-    ``exact`` are the codes in float64, if they are known.
-    """
-    some = part.take(rows)
-    chosen = None if numbers is None else numbers[rows]
-    dtype = codes.values.dtype
+    """Return codes of which some rows are certified or solved again, and how far all fall short."""
+    mender = _mender(rows, part, numbers, prepared)
+    some, chosen = mender.signals, mender.numbers
 
     def again(few: Array) -> Codes:
-        if exact is not None:
-            return exact.take(rows[few])
         double = prepared.double
         signals = some.take(few)
         signals = replace(signals, X=as_floats(signals.X, np.dtype(np.float64)))
@@ -332,12 +349,22 @@ def _mended(
         )
         return solve_part(chunk, signals, double)
 
-    mender = Mender(prepared.problem, some, prepared.wide[: prepared.n_atoms], chosen, dtype)
-    new, short = mender.mend(codes.take(rows), again if dtype == np.float32 else None)
+    new, short = mender.mend(codes.take(rows), again if mender.dtype == np.float32 else None)
     fit[rows] = mender.fit
     whole = np.zeros(len(part))
     whole[rows] = short
     return codes.put(rows, new), whole
+
+
+def _mender(rows: Array, part: Signals, numbers: Array | None, prepared: Prepared) -> Mender:
+    """Return what certifies the codes of some rows."""
+    return Mender(
+        prepared.problem,
+        part.take(rows),
+        prepared.wide[: prepared.n_atoms],
+        None if numbers is None else numbers[rows],
+        prepared.G.dtype,
+    )
 
 
 def _cuts(n: int, groups: Array | None, n_atoms: int) -> list[int]:
