@@ -109,6 +109,7 @@ class Problem(NamedTuple):
     numbers: Array | None  # row numbers in the X given to `encode`
     dtype: np.dtype[Any]  # of the codes in the end
     missing: Array | None = None  # (n, m) bool: entries that signals of a group lack
+    near: Array | None = None  # (n, k): codes that may be near the best ones
 
 
 class Residuals(NamedTuple):

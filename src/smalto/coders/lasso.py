@@ -13,8 +13,8 @@ import scipy
 from smalto.checks import Array, Rows, check_finite_number, check_number
 from smalto.coders.base import Coder, Sizes, Solver, large_enough, too_small
 from smalto.coders.certain_lasso import (
-    certain_lasso,
     dual_value,
+    improved_lasso,
     least_error,
     strongly_convex_bound,
 )
@@ -264,8 +264,9 @@ class Lasso(Coder):
 
     def certain(self, problem: Problem) -> Array:
         """Return float64 codes, found slowly however similar the atoms are."""
-        lams, ridge = self._lams(problem), float(self.ridge)
-        return certain_lasso(problem.X[0], problem.D, lams, ridge, bool(self.positive))[None]
+        lams, ridge, positive = self._lams(problem), float(self.ridge), bool(self.positive)
+        near = np.zeros(len(lams)) if problem.near is None else problem.near[0]
+        return improved_lasso(problem.X[0], problem.D, lams, ridge, positive, near)[None]
 
     def lower_bound(self, problem: Problem, codes: Array) -> float:
         """Return the value of a dual point that is corrected for the rounding of the code.

@@ -83,7 +83,8 @@ class Mender:
         if again is not None:
             codes, short = self._replace(codes, short, again)
         short = self._with_better_bounds(codes, short)
-        codes, short = self._replace(codes, short, self._certain)
+        near = codes
+        codes, short = self._replace(codes, short, lambda rows: self._certain(rows, near))
         codes, short = self._replace(codes, short, self._nothing, _WORSE)
         if self.signals.groups is not None:  # single signals of a group may still be worse
             rows = np.flatnonzero(self.fit > 0.5 * np.einsum("ij,ij->i", self.X, self.X))
@@ -132,14 +133,16 @@ class Mender:
             self.lower[part] = np.maximum(self.lower[part], bound)
         return self.shortfalls(codes)
 
-    def _certain(self, rows: Array) -> Codes:
+    def _certain(self, rows: Array, near: Codes) -> Codes:
         """Solve some rows by the coder's slow method; zero codes if it has none."""
         found = np.zeros((len(rows), len(self.D)))
+        dense = near.as_csr(len(self.D))
         begun = time.monotonic()
         for part, problem in self._problems(rows):
             _say_if_slow(time.monotonic() - begun, int(np.searchsorted(rows, part[0])), len(rows))
             with np.errstate(all="ignore"):
-                codes = self.coder.certain(problem)
+                own = dense[part].toarray().astype(np.float64)
+                codes = self.coder.certain(problem._replace(near=own))
             if codes is None:
                 continue
             codes = np.where(np.isfinite(codes), codes, 0.0)
