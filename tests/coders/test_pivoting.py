@@ -55,11 +55,11 @@ def test_nothing_to_code():
 
 def test_codes_with_as_many_atoms_as_features_are_optimal():
     """Every further atom depends on those in use; penalties differ by a factor of ten thousand."""
-    rng = np.random.default_rng(3)
-    m, k = 160, 320
-    D, X = rng.standard_normal((k, m)), rng.standard_normal((3, m))
+    rng = np.random.default_rng(1)
+    m, k = 350, 700
+    D, X = rng.random((k, m)), 5.0 + rng.standard_normal((2, m))
     weights = 10.0 ** rng.uniform(-2, 2, k)
-    lam = 2e-6 * float(np.abs(X @ D.T).max())
+    lam = 1e-6 * float(np.abs(X @ D.T).max())
     _, info = encode(X, D, Lasso(lam), penalty_weights=weights, return_info=True)
     assert (info.nonzeros >= m - 5).all()
     assert (info.gap <= 1e-8 * 0.5 * (X**2).sum(axis=1)).all()
