@@ -103,7 +103,8 @@ class Selection:
     def _smaller_lams(self) -> Iterator[str]:
         """Yield which penalties to try where more and more atoms seem better with a single one."""
         model, counts = self._model, [row["n_atoms"] for row in self.rows]
-        if not isinstance(model, DictionaryLearning) or {"lam", "coder"} & set(self.rows[0]):
+        lams = {row.get("lam") for row in self.rows}
+        if not isinstance(model, DictionaryLearning) or "coder" in self.rows[0] or len(lams) > 1:
             return
         lam = getattr(model.coder_, "lam", None)
         if lam and len(counts) > 1 and self.lowest == int(np.argmax(counts)):
