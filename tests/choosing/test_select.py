@@ -643,7 +643,9 @@ def test_a_penalty_that_is_too_large_is_said():
     fixed = DictionaryLearning(1, coder=Lasso(lam))
     for options in ({"lam": lam}, {"estimator": fixed}):
         alone = select(X, [2, 4, 8], **options, random_state=0)
-        assert f"{advice}{', '.join(f'{each:g}' for each in lams)}]" in repr(alone)
+        assert f"{advice}{', '.join(f'{each:g}' for each in lams)}] first" in repr(alone)
     assert advice not in repr(select(X, [2, 4, 8], lam=lams, random_state=0))
+    few = select(X, [2, 4, 8], lam=[2 * lam, lam], random_state=0)
+    assert f"{advice.split('lam')[0]}a smaller lam first" in repr(few)
     assert advice not in repr(select(X, [2, 4], coder=OMP(max_nonzeros=2), random_state=0))
     assert advice not in repr(select(parts(), [2, 3], estimator=NMF, random_state=0))
