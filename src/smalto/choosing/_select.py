@@ -70,7 +70,7 @@ def select(
         Penalties to choose from. By default that of the estimator, if it has one; for a
         `DictionaryLearning` without, its default, a quarter and a sixteenth of that: more atoms
         than needed can make up for a penalty that is too large. A single one, such as
-        ``lam=0.5``, is a third of the work.
+        ``lam=0.5``, is about half the work.
     coder : coder or sequence of coders, optional
         Coders to choose from, instead of ``lam``. Neighbors should be similar: each starts from
         the atoms of the one before.
