@@ -489,12 +489,21 @@ def test_tables_and_pictures(monkeypatch):
     assert "→" in repr(choice)
     ax = choice.plot()
     assert ax.get_xlabel() == "atoms"
+    assert list(ax.get_xticks()) == [3, 4, 5]  # no halves of atoms
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert {"λ = 0.1", "λ = 0", "chosen"} <= set(labels)
     by_lam = select(parts(), 4, lam=[0.01, 0.1, 1.0], estimator=NMF, refit=False, random_state=0)
     assert by_lam.plot().get_xlabel() == "λ"
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     assert json.dumps(choice.table["n_atoms"]) == "[3, 4, 5, 3, 4, 5]"
+
+
+@pytest.mark.parametrize("counts", [[2, 4, 8, 16, 32], range(2, 14)], ids=str)
+def test_ticks_are_whole_numbers_of_atoms(counts):
+    rows = [{"n_atoms": k, "error": 1.0 / k, "standard_error": 0.1} for k in counts]
+    ticks = Selection(rows, 1, 1, {}, "done").plot().get_xticks()
+    assert all(tick == int(tick) for tick in ticks)
+    assert len(counts) > 10 or list(ticks) == list(counts)
 
 
 def test_the_best_model_has_the_settings_of_the_template():
