@@ -2,13 +2,11 @@
 
     python -m benchmarks.choosing.planted                     # 10 trials of each kind
     python -m benchmarks.choosing.planted --trials 100 --seconds 100 --store counts.json
-    python -m benchmarks.choosing.planted --kinds gaussian --lam several
 
 With ``--store`` what is done is kept, and another call goes on where the last one ended; with
 ``--seconds`` a call ends after that time. A trial counts if the number chosen is within 10 % of
-the number planted. Signal-to-noise ratios are those of variances. ``--lam`` is for Gaussian tables,
-whose codes are sparse: twice the standard deviation of the noise ("known"), the default λ of
-`DictionaryLearning` alone ("default"), or this, a quarter and a sixteenth of it ("several").
+the number planted. Signal-to-noise ratios are those of variances. `select` is told the table, the
+numbers to choose from, and whether to use `NMF`; neither the noise nor a penalty.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ import numpy as np
 import scipy
 
 from smalto import NMF, DictionaryLearning, select
-from smalto.coders import Lasso
 
 KINDS = ("gaussian", "nonnegative", "counts")
 RATIOS = (10, 3)
@@ -56,16 +53,13 @@ def planted(kind, k, ratio, seed, n=None, m=None):
     return S + rng.standard_normal(S.shape) * np.sqrt(S.var() / ratio)
 
 
-def chosen(kind, k, ratio, seed, n_threads=None, lam="known"):
-    """Return the number of atoms that is chosen for a planted table."""
+def chosen(kind, k, ratio, seed, n_threads=None):
+    """Return the number of atoms that is chosen for a planted table, and that with the lowest error."""
     X = planted(kind, k, ratio, seed)
-    options = {"estimator": DictionaryLearning if kind == "gaussian" else NMF}
-    if kind == "gaussian" and lam == "known":
-        noise = np.sqrt(X.var() / (1 + ratio))
-        options = {"estimator": DictionaryLearning(1, coder=Lasso(lam=2 * noise))}
-    elif kind == "gaussian" and lam == "several":
-        options["lam"] = 1.2 * np.sqrt(np.square(X).mean()) / np.array([1, 4, 16])
-    choice = select(X, GRIDS[k], **options, refit=False, n_threads=n_threads, random_state=seed)
+    estimator = DictionaryLearning if kind == "gaussian" else NMF
+    choice = select(
+        X, GRIDS[k], estimator=estimator, refit=False, n_threads=n_threads, random_state=seed
+    )
     return choice.rows[choice.chosen]["n_atoms"], choice.rows[choice.lowest]["n_atoms"]
 
 
@@ -76,7 +70,6 @@ def main():
     parser.add_argument("--atoms", type=int, nargs="+", default=list(GRIDS))
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
     parser.add_argument("--ratios", type=int, nargs="+", default=list(RATIOS))
-    parser.add_argument("--lam", default="known", choices=("known", "default", "several"))
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--store", type=Path)
     parser.add_argument("--threads", type=int)
@@ -94,7 +87,7 @@ def main():
                         continue
                     start = time.monotonic()
                     done[key] = [
-                        *chosen(kind, k, ratio, seed, options.threads, options.lam),
+                        *chosen(kind, k, ratio, seed, options.threads),
                         round(time.monotonic() - start, 2),
                     ]
                     if options.store is not None:

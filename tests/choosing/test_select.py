@@ -12,10 +12,11 @@ import scipy
 
 from smalto import NMF, DictionaryLearning, SparsePCA, consensus, encode, quality, select
 from smalto.choosing import Blocks, Entries
-from smalto.choosing.grid import Grid, Point
+from smalto.choosing.grid import Grid, Point, as_template
 from smalto.choosing.merging import merged
 from smalto.choosing.one_standard_error import choose
 from smalto.choosing.path import Job, Problem
+from smalto.choosing.penalties import leaves_open, usual_lams
 from smalto.choosing.prediction import predict_held_out, steady_coder, total_squares
 from smalto.choosing.selection import Selection
 from smalto.coders import OMP, JointLasso, Lasso
@@ -152,8 +153,12 @@ def test_later_fits_of_a_path_are_short():
             return self
 
     X = np.random.default_rng(0).standard_normal((80, 8))
-    select(X, [2, 3, 4, 5, 6], estimator=Counted, refit=False, n_threads=1, random_state=0)
+    options = {"estimator": Counted, "refit": False, "n_threads": 1, "random_state": 0}
+    select(X, [2, 3, 4, 5, 6], lam=0.5, **options)
     assert steps == 5 * [50, 10, 10, 10, 10]
+    steps.clear()
+    select(X, [2, 3, 4], **options)  # with three penalties
+    assert steps == 5 * [50, *8 * [10]]
 
 
 def test_later_fits_are_short_too_if_the_first_ends_before_its_limits():
@@ -431,8 +436,9 @@ def test_the_table_and_the_model_agree(estimator):
     choice = select(X, [2, 4, 8, 16], estimator=estimator, random_state=0)
     cost = choice.rows[choice.chosen]["cost"]
     assert -choice.best_model.score(X) == pytest.approx(cost, rel=0.05)
-    costs = [row["cost"] for row in choice.rows]
-    assert costs == sorted(costs, reverse=True)  # the most atoms have learned as long as others
+    for lam in {row.get("lam") for row in choice.rows}:
+        costs = [row["cost"] for row in choice.rows if row.get("lam") == lam]
+        assert costs == sorted(costs, reverse=True)  # the most atoms have learned as long
 
 
 def test_errors_of_sparse_components_are_those_of_the_components():
@@ -483,12 +489,21 @@ def test_tables_and_pictures(monkeypatch):
     assert "→" in repr(choice)
     ax = choice.plot()
     assert ax.get_xlabel() == "atoms"
+    assert list(ax.get_xticks()) == [3, 4, 5]  # no halves of atoms
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert {"λ = 0.1", "λ = 0", "chosen"} <= set(labels)
     by_lam = select(parts(), 4, lam=[0.01, 0.1, 1.0], estimator=NMF, refit=False, random_state=0)
     assert by_lam.plot().get_xlabel() == "λ"
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     assert json.dumps(choice.table["n_atoms"]) == "[3, 4, 5, 3, 4, 5]"
+
+
+@pytest.mark.parametrize("counts", [[2, 4, 8, 16, 32], range(2, 14)], ids=str)
+def test_ticks_are_whole_numbers_of_atoms(counts):
+    rows = [{"n_atoms": k, "error": 1.0 / k, "standard_error": 0.1} for k in counts]
+    ticks = Selection(rows, 1, 1, {}, "done").plot().get_xticks()
+    assert all(tick == int(tick) for tick in ticks)
+    assert len(counts) > 10 or list(ticks) == list(counts)
 
 
 def test_the_best_model_has_the_settings_of_the_template():
@@ -583,18 +598,63 @@ def test_a_lowest_error_at_the_end_of_the_grid_is_said(lowest, advice):
     assert advice is None or f"try {advice} too" in text
 
 
-def test_a_penalty_that_is_too_large_is_said():
+def sparse_mixtures():
+    """Samples of four atoms and little noise, for which the default λ is too large."""
     rng = np.random.default_rng(0)
     codes = (rng.random((300, 4)) < 0.5) * rng.standard_normal((300, 4))
-    X = codes @ rng.standard_normal((4, 30)) + 0.2 * rng.standard_normal((300, 30))
-    alone = select(X, [2, 4, 8], random_state=0)
-    assert alone.best_params == {"n_components": 8}
-    lam = alone.best_model.coder_.lam
+    return codes @ rng.standard_normal((4, 30)) + 0.2 * rng.standard_normal((300, 30))
+
+
+def test_without_a_penalty_three_are_tried():
+    X = sparse_mixtures()
+    alone = select(X, [2, 4, 8], lam=1.2 * np.sqrt(np.mean(X**2)), random_state=0)
+    assert alone.best_params["n_components"] == 8  # more atoms make up for it
+    choice = select(X, [2, 4, 8], random_state=0)
+    assert choice.best_params["n_components"] == 4
+    lams = sorted({row["lam"] for row in choice.rows}, reverse=True)
+    np.testing.assert_allclose(
+        lams, alone.best_params["coder__lam"] / np.array([1, 4, 16]), rtol=1e-2
+    )
+    assert len(choice.rows) == 9
+
+
+@pytest.mark.parametrize("hide", [scipy.sparse.csr_array, np.ma.masked_invalid, np.asarray])
+def test_the_penalties_tried_are_those_of_the_known_entries(hide):
+    X = sparse_mixtures()
+    expected = [1.2 * np.sqrt(np.mean(X**2)) / part for part in (1, 4, 16)]
+    X[::40, 3] = 0.0 if hide is scipy.sparse.csr_array else np.nan
+    np.testing.assert_allclose(usual_lams(hide(X)), expected, rtol=0.02)
+    assert usual_lams(hide(np.zeros((3, 2)))) is None
+
+
+@pytest.mark.parametrize(
+    ("estimator", "are"),
+    [
+        (DictionaryLearning, True),
+        (DictionaryLearning(1, coder=Lasso(positive=True)), True),
+        (DictionaryLearning(1, coder=Lasso(0.3)), False),
+        (DictionaryLearning(1, coder=Lasso(mean_nonzeros=2)), False),
+        (DictionaryLearning(1, coder=OMP(max_nonzeros=2)), False),
+        (NMF, False),
+        (SparsePCA, False),
+    ],
+    ids=str,
+)
+def test_three_penalties_are_tried_where_none_is_said(estimator, are):
+    assert leaves_open(as_template(estimator, DictionaryLearning)) == are
+
+
+def test_a_penalty_that_is_too_large_is_said():
+    X = sparse_mixtures()
+    lam = float(f"{1.2 * np.sqrt(np.mean(X**2)):.3g}")
     lams = [float(f"{lam / part:.3g}") for part in (1, 4, 16)]
     advice = "More atoms can make up for a penalty that is too large: try lam=["
-    assert f"{advice}{', '.join(f'{each:g}' for each in lams)}]" in repr(alone)
-    choice = select(X, [2, 4, 8], lam=lams, random_state=0)
-    assert choice.best_params["n_components"] == 4
-    assert advice not in repr(choice)
+    fixed = DictionaryLearning(1, coder=Lasso(lam))
+    for options in ({"lam": lam}, {"estimator": fixed}):
+        alone = select(X, [2, 4, 8], **options, random_state=0)
+        assert f"{advice}{', '.join(f'{each:g}' for each in lams)}] first" in repr(alone)
+    assert advice not in repr(select(X, [2, 4, 8], lam=lams, random_state=0))
+    few = select(X, [2, 4, 8], lam=[2 * lam, lam], random_state=0)
+    assert f"{advice.split('lam')[0]}a smaller lam first" in repr(few)
     assert advice not in repr(select(X, [2, 4], coder=OMP(max_nonzeros=2), random_state=0))
     assert advice not in repr(select(parts(), [2, 3], estimator=NMF, random_state=0))

@@ -468,3 +468,12 @@ def test_a_name_cannot_turn_the_numbers_beside_it():
     shown = element("td", "\u202egen\u2066e")
     assert shown == "<td>\ufffdgen\ufffde</td>"
     assert element("td", "é‖x‖") == "<td>é‖x‖</td>"
+
+
+@pytest.mark.parametrize("coder", [Lasso(0.1), Lasso(mean_nonzeros=3)], ids=str)
+def test_costs_of_different_penalties_are_said_to_be_so(tmp_path, coder):
+    X = np.random.default_rng(0).standard_normal((400, 12))
+    result = learn(X, 20, coder, learner=Online(50), max_steps=20, random_state=0)
+    text = result.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert ("Cost, of a λ that changes, against time" in text) == (coder.lam is None)
+    assert ("Cost against time" in text) == (coder.lam is not None)

@@ -109,6 +109,19 @@ def test_hostile_names_are_text(tab, pages):
     assert tab.run("document.querySelectorAll('.chips b, .chips img').length") == 0
 
 
+@pytest.mark.parametrize("width", [1300, 390])
+def test_a_long_name_does_not_break_numbers(tab, pages, width):
+    show(tab, pages["features"], width)
+    heights = tab.run(
+        "[...document.querySelectorAll('.features th, .features td:not(:first-child)')]"
+        ".map(cell => { const range = document.createRange(); range.selectNodeContents(cell);"
+        " return range.getBoundingClientRect().height; })"
+    )
+    assert len(heights) > 20
+    assert max(heights) < 24  # one line
+    assert tab.run("document.documentElement.scrollWidth") <= width
+
+
 def column(tab, number):
     """The values of a column, top down, of the rows that are shown."""
     return tab.run(

@@ -16,6 +16,7 @@ from smalto.choosing.held_out import Blocks, HeldOut
 from smalto.choosing.lazy_data import cluster_of, computed
 from smalto.choosing.one_standard_error import choose, standard_errors
 from smalto.choosing.path import Fit, Job, Problem, fit_whole
+from smalto.choosing.penalties import leaves_open, usual_lams
 from smalto.choosing.prediction import as_table
 from smalto.choosing.progress import FitProgress
 from smalto.choosing.selection import Selection
@@ -66,8 +67,10 @@ def select(
         samples or features, whichever is smaller. Where many more atoms than features are
         wanted, as for patches of pictures, give them.
     lam : float or sequence of float, optional
-        Penalties to choose from; by default that of the estimator. More atoms can make up for one
-        that is too large: give several, such as factors of 4 apart, if you do not know it.
+        Penalties to choose from. By default that of the estimator, if it has one; for a
+        `DictionaryLearning` without, its default, a quarter and a sixteenth of that: more atoms
+        than needed can make up for a penalty that is too large. A single one, such as
+        ``lam=0.5``, is about half the work.
     coder : coder or sequence of coders, optional
         Coders to choose from, instead of ``lam``. Neighbors should be similar: each starts from
         the atoms of the one before.
@@ -138,7 +141,8 @@ def select(
     """
     template = as_template(estimator, DictionaryLearning)
     client, given = cluster_of(X, client), computed(X, template)
-    grid = Grid.of(doubling(given) if n_atoms is None else n_atoms, lam, coder)
+    atoms = doubling(given) if n_atoms is None else n_atoms
+    grid = Grid.of(atoms, lam, coder)
     held_out = Blocks() if held_out is None else held_out
     check_kind("held_out", held_out, HeldOut, "such as Blocks() or Entries(0.1)")
     n_starts = check_integer("n_starts", n_starts)
@@ -147,6 +151,8 @@ def select(
     check_kind("refit", refit, bool | np.bool_, "True or False")
     threads = resolve_threads(n_threads)
     X = _table(given, template, held_out)
+    if lam is None and coder is None and leaves_open(template):
+        grid = Grid.of(atoms, usual_lams(X), None)
     seed = None if random_state is None and store is not None else as_seed(random_state)
     problem = Problem(template, grid, held_out, effort, 0 if seed is None else seed)
     keeper = None

@@ -12,7 +12,13 @@ from smalto.checks import Array, Rows
 from smalto.choosing.grid import Grid, Point
 from smalto.choosing.held_out import HeldOut, Round
 from smalto.choosing.merging import merged
-from smalto.choosing.prediction import Predicted, in_memory, predict_held_out, total_squares
+from smalto.choosing.prediction import (
+    Predicted,
+    in_memory,
+    predict_held_out,
+    some_rows,
+    total_squares,
+)
 from smalto.estimators.base import Factorization
 from smalto.estimators.sparse_pca import SparsePCA
 from smalto.learning.callbacks.base import Callback, Share
@@ -46,7 +52,6 @@ class Fit(NamedTuple):
 
 
 NEVER = 2.0  # share of a run that it does not reach
-COST_ROWS = 8192  # samples whose cost is measured, at most
 
 
 class Shortened(Callback):
@@ -187,10 +192,8 @@ def fit_whole(
 
 def measured_cost(model: Factorization, X: Rows, mask: Array | None) -> float:
     """Return the mean cost of samples, coded by the fitted model: minus its score."""
-    count = X.shape[0]
-    some = np.unique(np.linspace(0, count - 1, min(count, COST_ROWS)).astype(np.intp))
-    rows = in_memory(X if len(some) == count else X[some])
-    return -model._score(rows, None if mask is None else mask[some])
+    rows = in_memory(some_rows(X))
+    return -model._score(rows, None if mask is None else some_rows(mask))
 
 
 def _learned(model: Factorization) -> tuple[Array, Array]:

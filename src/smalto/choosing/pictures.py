@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from smalto.choosing.agreement import Consensus
     from smalto.choosing.selection import Selection
 
+_MOST_TICKS = 10
+
 
 def error_curves(selection: Selection, ax: Axes | None) -> Axes:
     """Plot errors with their standard errors against atoms or λ; mark the choice."""
@@ -55,6 +57,8 @@ def error_curves(selection: Selection, ax: Axes | None) -> Axes:
     if min(values) > 0 and max(values) > 8 * min(values):
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter("{x:g}")
+    if not by_lam:
+        _tick_at_numbers(ax, sorted(set(values)))
     low, high = min(row["error"] for row in rows), max(row["error"] for row in rows)
     if low > 0 and high > 20 * low:
         ax.set_yscale("log")
@@ -63,6 +67,15 @@ def error_curves(selection: Selection, ax: Axes | None) -> Axes:
     ax.legend(frameon=False, fontsize=8)
     tidy(ax)
     return ax
+
+
+def _tick_at_numbers(ax: Axes, numbers: list[int]) -> None:
+    """Put ticks at the numbers of atoms that were tried; at some whole numbers if they are many."""
+    if len(numbers) <= _MOST_TICKS:
+        ax.set_xticks(numbers)
+        ax.minorticks_off()
+    elif ax.get_xscale() == "linear":
+        ax.locator_params(axis="x", integer=True)
 
 
 def stability_picture(consensus: Consensus, ax: Axes | None) -> Axes:

@@ -18,6 +18,7 @@ from smalto.estimators.sparse_pca import SparsePCA
 from smalto.sources import is_dask
 
 ROWS_AT_ONCE = 4096
+SOME_ROWS = 8192  # that stand for all of them
 _FEW_ZEROS = 0.1  # share of nonzeros above which a table of at most so many entries is dense
 _DENSE_ENTRIES = 1 << 27
 
@@ -82,6 +83,13 @@ def known_means(X: Rows, held: Round) -> Array:
         sums += np.where(known, part, 0.0).sum(axis=0)
         counts += known.sum(axis=0)
     return np.asarray(sums / np.maximum(counts, 1.0))
+
+
+def some_rows(X: Rows) -> Rows:
+    """Return 8192 rows, evenly spread; all of them if there are fewer."""
+    count = X.shape[0]
+    some = np.unique(np.linspace(0, count - 1, min(count, SOME_ROWS)).astype(np.intp))
+    return X if len(some) == count else X[some]
 
 
 def in_memory(rows: Rows) -> Rows:

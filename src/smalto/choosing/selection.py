@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from smalto.choosing.penalties import PARTS
 from smalto.choosing.tables import as_frame, as_text
 from smalto.estimators.base import Factorization
 from smalto.estimators.dictionary_learning import DictionaryLearning
@@ -90,22 +89,26 @@ class Selection:
 
     def _at_the_edge(self) -> Iterator[str]:
         """Yield what to try where the lowest error is at an end of what was tried."""
-        words = {"n_atoms": ("fewer atoms", "more atoms"), "lam": ("a smaller lam", "a larger lam")}
+        words = {"lam": ("a smaller lam", "a larger lam"), "n_atoms": ("fewer atoms", "more atoms")}
+        wanted = []
         for name, advice in words.items():
             values = [row[name] for row in self.rows if row.get(name) is not None]
             if self.lowest is not None and len(set(values)) > 1:
                 best = self.rows[self.lowest][name]
                 for end, what in zip((min(values), max(values)), advice, strict=True):
                     if best == end:
+                        wanted.append(what)
                         yield f"The lowest error is at {name}={best:g}, the end of the grid: try {what} too"
-        yield from self._smaller_lams()
+        lams = self._smaller_lams() if "more atoms" in wanted else None
+        if lams or {"a smaller lam", "more atoms"} <= set(wanted):
+            first = f"lam=[{lams}]" if lams else "a smaller lam"
+            yield f"More atoms can make up for a penalty that is too large: try {first} first"
 
-    def _smaller_lams(self) -> Iterator[str]:
-        """Yield which penalties to try where more and more atoms seem better with a single one."""
-        model, counts = self._model, [row["n_atoms"] for row in self.rows]
-        if not isinstance(model, DictionaryLearning) or {"lam", "coder"} & set(self.rows[0]):
-            return
-        lam = getattr(model.coder_, "lam", None)
-        if lam and len(counts) > 1 and self.lowest == int(np.argmax(counts)):
-            tried = ", ".join(f"{lam / part:.3g}" for part in (1, 4, 16))
-            yield f"More atoms can make up for a penalty that is too large: try lam=[{tried}]"
+    def _smaller_lams(self) -> str | None:
+        """Return which penalties to try if a single one was tried."""
+        if not isinstance(self._model, DictionaryLearning) or "coder" in self.rows[0]:
+            return None
+        lam = getattr(self._model.coder_, "lam", None)
+        if not lam or len({row.get("lam") for row in self.rows}) > 1:
+            return None
+        return ", ".join(f"{lam / part:.3g}" for part in PARTS)

@@ -24,9 +24,12 @@ def curves_of(history: Sequence[Record]) -> list[Html]:
     table = np.array(list(map(attrgetter(*_COLUMNS), steps)), np.float64)  # None becomes NaN
     column = dict(zip(_COLUMNS, table.T, strict=True))
     seconds, samples, step = column["seconds"], column["samples"], column["step"]
+    note = ", of a λ that changes," if _changes(column["lam"]) else ""
     charts = [
-        line_chart("Cost against time", _costs(column, seconds), "seconds", log_x=True),
-        line_chart("Cost against samples", _costs(column, samples), "samples seen", log_x=True),
+        line_chart(f"Cost{note} against time", _costs(column, seconds), "seconds", log_x=True),
+        line_chart(
+            f"Cost{note} against samples", _costs(column, samples), "samples seen", log_x=True
+        ),
         line_chart(
             "Nonzeros per code",
             [Series("nonzeros", step, column["mean_nonzeros"])],
@@ -45,12 +48,17 @@ def curves_of(history: Sequence[Record]) -> list[Html]:
         line_chart("Samples per second", [_speed(seconds, samples)], "seconds", zero=True),
     ]
     for name, title in (("lam", "λ"), ("density", "Density of the dictionary")):
-        values = column[name][np.isfinite(column[name])]
-        if len(values) and np.ptp(values) > 1e-3 * np.abs(values).max():
+        if _changes(column[name]):
             charts.append(
                 line_chart(title, [Series(title, step, column[name])], "steps", zero=True)
             )
     return [chart for chart in charts if chart is not None]
+
+
+def _changes(values: Array) -> bool:
+    """Return whether what may change during a run has done so."""
+    known = values[np.isfinite(values)]
+    return bool(len(known) and np.ptp(known) > 1e-3 * np.abs(known).max())
 
 
 def _costs(column: dict[str, Array], x: Array) -> list[Series]:
