@@ -351,8 +351,7 @@ def _mended(
 
 def _cuts(n: int, groups: Array | None, n_atoms: int) -> list[int]:
     """Return the boundaries between the rows of successive tasks; groups are not split."""
-    least, share = (LIGHT_CHUNK, n // 8) if n_atoms <= LIGHT else (CHUNK, n // 16)
-    chunk = min(max(least, share), LARGEST_CHUNK)
+    chunk = min(max(LIGHT_CHUNK if n_atoms <= LIGHT else CHUNK, n // 16), LARGEST_CHUNK)
     if groups is None:  # equal parts, an even number of them, so that threads end together
         pairs = max(1, round(n / (2 * chunk)))
         parts = 2 * pairs if n >= chunk else 1
