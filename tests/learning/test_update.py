@@ -193,6 +193,21 @@ def test_blocked_sweep_is_the_plain_one(k, m, positive):
     np.testing.assert_allclose(single, expected, atol=2e-4)
 
 
+@pytest.mark.parametrize("ridge", [0.0, 5.0])
+def test_a_sweep_of_several_blocks_at_once_is_the_plain_one(ridge):
+    k, m = 530, 9  # four groups of two blocks, and a block that is alone
+    D0, A, B = sweep_problem(np.random.default_rng(0), k, m)
+    expected = naive.sweep(D0, A + ridge * np.eye(k), B, naive.project_l2_ball)
+    results = []
+    for n_threads in (1, 2, 3):
+        results.append(D0.copy())
+        change = sweep(results[-1], (Stats(A, B),), L2Ball(), n_threads, ridge)
+    np.testing.assert_allclose(results[0], expected, atol=1e-10)
+    assert change == pytest.approx(naive.surrogate(expected, A, B) - naive.surrogate(D0, A, B))
+    assert np.array_equal(results[0], results[1])
+    assert np.array_equal(results[0], results[2])
+
+
 def test_a_constraint_in_plain_python_gives_the_same():
     rng = np.random.default_rng(0)
     D0, A, B = sweep_problem(rng, 130, 20, unused=[3])

@@ -44,7 +44,7 @@ from smalto.warn import warn
 # Rows coded as one task, of many atoms and of few. Depends on the number of rows and of atoms, never
 # on the number of threads.
 CHUNK = 128
-LIGHT_CHUNK = 256
+LIGHT_CHUNK = 512
 LIGHT = 256  # atoms, up to which a row is coded in a few microseconds
 LARGEST_CHUNK = 1024
 FEW = 64  # rows
@@ -370,8 +370,10 @@ def _mender(rows: Array, part: Signals, numbers: Array | None, prepared: Prepare
 def _cuts(n: int, groups: Array | None, n_atoms: int) -> list[int]:
     """Return the boundaries between the rows of successive tasks; groups are not split."""
     chunk = min(max(LIGHT_CHUNK if n_atoms <= LIGHT else CHUNK, n // 16), LARGEST_CHUNK)
-    if groups is None:
-        return [*range(0, n, chunk), n] if n else [0, 0]
+    if groups is None:  # equal parts, an even number of them, so that threads end together
+        pairs = max(1, round(n / (2 * chunk)))
+        parts = 2 * pairs if n >= chunk else 1
+        return [n * part // parts for part in range(parts + 1)]
     ends = groups[np.searchsorted(groups, np.arange(chunk, n + chunk, chunk))[:-1]]
     return [0, *sorted({int(end) for end in ends if 0 < end < n}), n]
 

@@ -24,6 +24,7 @@ from smalto.threads import run_tasks
 BLOCK = 128  # rows of the Gram matrix computed as one task ...
 LARGE_BLOCK = 256  # ... and of many atoms, where more rows at a time are faster
 MANY = 4096  # atoms
+FEW_BLOCKS = 2  # which are computed before another thread has begun
 
 
 @dataclass(frozen=True)
@@ -157,13 +158,14 @@ def gram(D: Array, n_threads: int) -> Array:
     k = len(D)
     block = BLOCK if k < MANY else LARGE_BLOCK
     G = aligned.empty((k, k), D.dtype)
+    count = -(-k // block)
 
-    def task(number: int) -> None:
-        a, b = number * block, min((number + 1) * block, k)
+    def task(number: int) -> None:  # the longest rows first, so that threads end together
+        a, b = (count - 1 - number) * block, min((count - number) * block, k)
         np.matmul(D[a:b], D[:b].T, out=G[a:b, :b])
         G[:a, a:b] = G[a:b, :a].T
 
-    run_tasks(task, -(-k // block), n_threads)
+    run_tasks(task, count, n_threads if count > FEW_BLOCKS else 1)
     return G
 
 

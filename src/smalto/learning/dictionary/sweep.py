@@ -13,11 +13,11 @@ from smalto.kernels.learning.block_sweep import add_scaled
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
-BLOCK = 64  # atoms whose residuals are computed by one product ...
-LARGE_BLOCK = 128  # ... and of very many atoms, where the product takes most of the time
+BLOCK = 64  # atoms that are walked through at a time ...
+LARGE_BLOCK = 128  # ... and of very many atoms, where matrix products take most of the time
 MANY = 4096  # atoms
-SLICE = 128  # features of that product computed by one task ...
-LARGE_SLICE = 384  # ... of very many atoms
+LARGEST_GROUP = 4  # blocks whose products with all other atoms are computed at once
+SLICE = 128  # features of the product of a single block computed by one task
 
 # Atoms with A_jj up to this share of the largest are not updated: nothing is known about them.
 _UNKNOWN = 1e-12
@@ -33,9 +33,10 @@ def sweep(
     using those already updated. Return the change of the objective, which is not positive. With
     ``ridge`` the pass lowers that objective plus ``ridge/2 ‖D‖²``: A has it on its diagonal, except
     for atoms of which nothing is known, which would become zero. The residuals of a block of atoms
-    come from one matrix product: the result is the same up to rounding, at the speed of BLAS.
+    come from matrix products, most of which are computed for several blocks at once, a task each: the
+    result is the same up to rounding, at the speed of BLAS.
     """
-    k, m = D.shape
+    k = len(D)
     stats = tuple(part for part in stats if part.A.diagonal().any())  # the others are zero
     diagonal = np.zeros(k)
     for part in stats:
@@ -45,23 +46,61 @@ def sweep(
     smallest = unknown_below(diagonal)
     added = np.where(diagonal > smallest, ridge / unit, 0.0).astype(D.dtype)
     change = 0.5 * _weighted_square(added, D) if ridge else 0.0
-    block, slice_size = (BLOCK, SLICE) if k < MANY else (LARGE_BLOCK, LARGE_SLICE)
-    for first in range(0, k, block):
-        last = min(first + block, k)
-        A, R = np.zeros((last - first, k), D.dtype), np.zeros((last - first, m), D.dtype)
-        for part in stats:
-            add_scaled(part.A[first:last], part.scale / unit, A)
-            add_scaled(part.B[first:last], part.scale / unit, R)
-        if ridge:
-            A[np.arange(last - first), np.arange(first, last)] += added[first:last]
-
-        def task(number: int, A: Array = A, R: Array = R) -> None:
-            features = slice(number * slice_size, min((number + 1) * slice_size, m))
-            R[:, features] -= A @ D[:, features]
-
-        run_tasks(task, -(-m // slice_size), n_threads)
-        change += constraint.sweep_block(D, R, A, first, smallest)
+    block = BLOCK if k < MANY else LARGE_BLOCK
+    group = block * max(1, min(k // (4 * block), LARGEST_GROUP))
+    for begin in range(0, k, group):
+        atoms = slice(begin, min(begin + group, k))
+        A, R = _residuals(D, stats, atoms, block, unit, added, n_threads)
+        for first in range(begin, atoms.stop, block):
+            rows = slice(first - begin, min(first + block, atoms.stop) - begin)
+            if len(A) > block:
+                R[rows] -= A[rows, atoms] @ D[atoms]
+            change += constraint.sweep_block(D, R[rows], A[rows], first, smallest)
     return unit * (change - 0.5 * _weighted_square(added, D) if ridge else change)
+
+
+def _residuals(
+    D: Array,
+    stats: tuple[Stats, ...],
+    atoms: slice,
+    block: int,
+    unit: float,
+    added: Array,
+    n_threads: int,
+) -> tuple[Array, Array]:
+    """Return the rows of A and of ``B − A D`` for some atoms.
+
+    If these are several blocks, which are a task each, they are left out of the product: their own
+    atoms are about to change.
+    """
+    k, m = D.shape
+    size = atoms.stop - atoms.start
+    A, R = np.zeros((size, k), D.dtype), np.zeros((size, m), D.dtype)
+
+    def begin(rows: slice) -> None:
+        own = slice(atoms.start + rows.start, atoms.start + rows.stop)
+        for part in stats:
+            add_scaled(part.A[own], part.scale / unit, A[rows])
+            add_scaled(part.B[own], part.scale / unit, R[rows])
+        if added.any():
+            A[rows, own] += np.diag(added[own])
+
+    def by_features(number: int) -> None:
+        features = slice(number * SLICE, min((number + 1) * SLICE, m))
+        R[:, features] -= A @ D[:, features]
+
+    def by_blocks(number: int) -> None:
+        rows = slice(number * block, min((number + 1) * block, size))
+        begin(rows)
+        for others in (slice(0, atoms.start), slice(atoms.stop, k)):
+            R[rows] -= A[rows, others] @ D[others]
+
+    if size <= block:
+        begin(slice(0, size))
+        run_tasks(by_features, -(-m // SLICE), n_threads)
+    else:
+        run_tasks(by_blocks, -(-size // block), n_threads)
+    return A, R
 
 
 def _weighted_square(weights: Array, D: Array) -> float:

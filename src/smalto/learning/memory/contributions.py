@@ -24,7 +24,8 @@ from smalto.kernels.learning.sums import (
 from smalto.learning.memory.statistics import Stats
 from smalto.threads import run_tasks
 
-ATOMS = 64  # rows of A and B that one task fills
+ATOMS = 32  # rows of A and B that one task fills ...
+DENSE_ATOMS = 64  # ... by matrix products
 FEATURES = 512  # columns of B that one task fills, if codes are dense
 DENSE = 0.1  # share of nonzeros above which dense matrix products are faster
 _FARTHEST = 480  # exponent of a unit's root, at most: float64 has room for the sums then
@@ -130,14 +131,17 @@ class Contribution:
             return
 
         def task(number: int) -> None:
-            first, last = number * ATOMS, min((number + 1) * ATOMS, n_atoms)
+            if number == 0:
+                self._add_sums(stats, scaled)
+                return
+            first, last = (number - 1) * ATOMS, min(number * ATOMS, n_atoms)
             add_to_gram(rows, users, self.weights, scaled * unit, first, last, stats.A)
             if not is_sparse:
                 add_to_products(
                     codes.values, users, self.weights, X, scaled * unit, first, last, stats.B
                 )
 
-        run_tasks(task, -(-n_atoms // ATOMS), n_threads)
+        run_tasks(task, 1 + -(-n_atoms // ATOMS), n_threads)
         if is_sparse:
             left: Any = codes.as_csr(n_atoms)
             if self.weights is not None:
@@ -146,7 +150,6 @@ class Contribution:
             coordinates = products.tocoo()
             data = scaled * coordinates.data
             stats.B[coordinates.row, coordinates.col] += _in_units(data, unit)
-        self._add_sums(stats, scaled)
 
     def _of_ordinary_size(self) -> tuple[Codes, Rows, float]:
         """Return codes and samples whose products fit into their dtype, and the unit of these.
@@ -171,10 +174,10 @@ class Contribution:
         )
 
         def task(number: int) -> None:
-            atoms = slice(number * ATOMS, min((number + 1) * ATOMS, n_atoms))
+            atoms = slice(number * DENSE_ATOMS, min((number + 1) * DENSE_ATOMS, n_atoms))
             stats.A[atoms] += _in_units(weighted[:, atoms].T @ dense, unit)
 
-        run_tasks(task, -(-n_atoms // ATOMS), n_threads)
+        run_tasks(task, -(-n_atoms // DENSE_ATOMS), n_threads)
         add_dense(np.ascontiguousarray(weighted.T), X, stats.B, unit, n_threads)
 
     def _add_sums(self, stats: Stats, scaled: float) -> None:
