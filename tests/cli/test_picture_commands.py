@@ -326,3 +326,30 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path, many):
     assert "Traceback" not in text
     assert not (tmp_path / "x.png").exists()
     assert not out.exists() or not list(out.iterdir())
+
+
+def test_noise_by_light_and_by_a_map(tmp_path):
+    rng = np.random.default_rng(0)
+    light = np.tile(np.linspace(20, 220, 128), (96, 1))
+    counted = np.clip(3 * rng.poisson(light / 3), 0, 255).astype(np.uint8)
+    source = put(tmp_path / "counted.png", counted)
+    quick = ["--atoms", "16", "--patch", "6"]
+    done = run("denoise", source, "-o", tmp_path / "a.png", "--poisson", *quick)
+    assert re.search(r"noise: \d[.\d]* levels per photon, read noise", done.stderr)
+    run("denoise", source, "-o", tmp_path / "b.png", "--poisson", "--gain", 3, *quick)
+    np.save(tmp_path / "map.npy", np.sqrt(3 * light))
+    by_map = "--sigma-map", tmp_path / "map.npy"
+    run("denoise", source, "-o", tmp_path / "c.png", *by_map, *quick)
+    for name in "abc":
+        error = np.array(Image.open(tmp_path / f"{name}.png")) - light
+        assert np.sqrt(np.mean(error**2)) < 6
+    out = "-o", tmp_path / "d.png"
+    failed = run("denoise", source, *out, *by_map, "--poisson")
+    assert failed.exit_code == 1
+    assert "only one of" in failed.stderr
+    failed = run("denoise", source, *out, "--gain", 3)
+    assert failed.exit_code == 1
+    assert "--gain belongs to --poisson" in failed.stderr
+    failed = run("denoise", put(tmp_path / "small.png", counted[:30]), *out, *by_map)
+    assert failed.exit_code == 1
+    assert "map.npy is 128 x 96, the picture 128 x 30" in failed.stderr

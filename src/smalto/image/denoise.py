@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from smalto.coders import OMP, ErrorBound
 from smalto.image.averaging import PatchAverage
 from smalto.image.checks import check_patch_size, check_stride
 from smalto.image.joint_denoising import color_axes, denoise_jointly
-from smalto.image.noise import estimate_noise, rms_of_noise, warn_if_implausible
+from smalto.image.noise import estimate_noise, question_noise, rms_of_noise
 from smalto.image.patch_coding import average_of_codes
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.patch_source import NoPatchError, PatchSource
 from smalto.image.picture import as_picture
+from smalto.image.poisson_noise import PoissonNoise
+from smalto.image.varying_noise import denoise_varying, varies
 from smalto.kernels.ahead import expecting
 from smalto.learners import Online
 from smalto.learning import learn
@@ -31,7 +34,7 @@ _SLACK = 1.1  # standard deviations by which the energy of a residual may exceed
 
 def denoise(
     image: Any,
-    sigma: float | None = None,
+    sigma: float | Array | PoissonNoise | None = None,
     *,
     channel_axis: int | None = None,
     D: Any = None,
@@ -46,7 +49,7 @@ def denoise(
     n_threads: int | None = None,
     random_state: Any = None,
 ) -> Array:
-    """Remove white Gaussian noise from a picture.
+    """Remove noise from a picture.
 
     Every patch x of the picture is centered and coded greedily (`OMP`) as ``min_α ‖α‖₀ s.t.
     ‖x − αD‖² ≤ m (gain σ)²``. The dictionary D is learned from the noisy patches themselves, with
@@ -58,9 +61,11 @@ def denoise(
     image : array (height, width), or with a channel axis
         Unsigned integers or floats. Masked values of a NumPy masked array do not count, and stay as
         they are. A picture smaller than a patch is continued by its mirror image.
-    sigma : float, optional
+    sigma : float, array or PoissonNoise, optional
         Standard deviation of the noise in the units of the picture (0 to 255 for uint8, 0 to 65535
-        for uint16, those of its values for floats). Estimated by `estimate_noise` by default.
+        for uint16, those of its values for floats). Estimated by `estimate_noise` by default. An
+        array has one for each pixel (height, width), for each value (the shape of ``image``) or for
+        each channel. `PoissonNoise` is that of a camera, stronger where there is more light.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture.
     D : array (k, m), optional
@@ -102,6 +107,7 @@ def denoise(
     See Also
     --------
     estimate_noise : The default of ``sigma``.
+    estimate_poisson_noise : For pictures with visible grain where it is bright.
     denoise_video : For frames that arrive one by one.
     inpaint : For missing pixels.
 
@@ -127,11 +133,17 @@ def denoise(
     True
     """
     threads = resolve_threads(n_threads)
+    if varies(sigma):
+        again = partial(
+            denoise, channel_axis=channel_axis, D=D, patch_size=patch_size, n_atoms=n_atoms,
+            max_steps=max_steps, gain=gain, blend=blend, stride=stride, joint=joint,
+            callbacks=callbacks, n_threads=threads, random_state=random_state,
+        )  # fmt: skip
+        return denoise_varying(image, sigma, channel_axis, again)
     given = as_picture(image, channel_axis)
     n_atoms = check_integer("n_atoms", n_atoms)
     max_steps = check_integer("max_steps", max_steps, low=0)
     blend = check_finite_number("blend", blend, low=0.0)
-    is_given = sigma is not None
     if sigma is None:
         sigma = estimate_noise(image, channel_axis=channel_axis)
     sigma = check_finite_number("sigma", sigma, low=0.0)
@@ -153,8 +165,7 @@ def denoise(
         D = as_dictionary(D, m, picture.pixels.dtype)
     if sigma == 0.0:
         return given.convert_back(given.pixels)
-    if is_given:
-        warn_if_implausible(sigma, image, channel_axis)
+    question_noise(sigma, image, channel_axis)
     later = ("pursuit", "joint_pursuit") if joint else ("pursuit",)
     with expecting(*later, "L2Ball", dtype=picture.pixels.dtype):
         if D is None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 import numpy as np
+from scipy import ndimage
 
 from smalto.checks import Array
+from smalto.image.correlated_noise import warn_if_correlated
 from smalto.image.patch_grid import PatchGrid
-from smalto.image.picture import as_picture
+from smalto.image.picture import Picture, as_picture
 from smalto.sources import Order
 from smalto.threads import single_threaded_blas
 from smalto.warn import warn
@@ -16,6 +18,11 @@ from smalto.warn import warn
 _SIDE = 8  # of the patches from which the covariance is estimated
 _MAX_PATCHES = 1 << 15
 _FAR = 20.0  # times: then a given σ is doubted
+_GROUPS = 16  # of equally bright patches
+_PER_GROUP = 48  # patches in a group, at least, per value of a patch
+_SMOOTH = 3  # of so many patches of a group, the smoothest one is looked at
+_BLUR = 1.5  # pixels: by which noise is removed to see which patches are smooth
+_CLIPPED = 1e-3  # share of pixels with the largest value, from which on it is called clipped
 _MEDIAN = 0.6744897501960817  # of |x| for standard normal x
 
 
@@ -117,21 +124,74 @@ def _variance(channel: Array, side: int, positions: Array) -> float:
     return float(np.mean(deviations**2))
 
 
+def noise_by_brightness(picture: Picture) -> tuple[Array, Array]:
+    """Brightness of groups of equally bright patches, and the variance of the noise in each.
+
+    Patches with clipped values do not count: as bright as the brightest, if many values are.
+    """
+    pixels, hidden = picture.pixels, picture.hidden
+    side = min(_SIDE, *pixels.shape[:2])
+    brightness, variances = [], []
+    with single_threaded_blas():
+        for number, channel in enumerate(np.moveaxis(pixels, 2, 0)):
+            unusable = channel == channel.max()
+            if unusable.mean() <= _CLIPPED:
+                unusable[...] = False
+            if hidden is not None:
+                unusable |= hidden[:, :, number]
+            positions = _positions(channel, side, unusable)
+            means, textures = _means_and_textures(channel, side, positions)
+            groups = min(_GROUPS, len(positions) // (_PER_GROUP * side * side))
+            if side < 3 or groups < 2:
+                message = (
+                    f"a picture of {pixels.shape[0]} x {pixels.shape[1]} has too few patches to "
+                    "tell noise from content: pass PoissonNoise(gain, read_noise)"
+                )
+                raise ValueError(message)
+            for some in np.array_split(np.argsort(means, kind="stable"), groups):
+                some = some[np.argsort(textures[some], kind="stable")[: len(some) // _SMOOTH]]
+                brightness.append(float(means[some].mean()))
+                variances.append(_variance(channel, side, np.sort(positions[some])))
+    return np.array(brightness), np.array(variances)
+
+
+def _means_and_textures(channel: Array, side: int, positions: Array) -> tuple[Array, Array]:
+    """Means of patches, and their variances in the blurred channel, which has little of its noise."""
+    rows, columns = (length - side + 1 for length in channel.shape)
+
+    def mean(values: Array) -> Array:
+        means = ndimage.uniform_filter(values, side, origin=-(side // 2))
+        return np.asarray(means[:rows, :columns].reshape(-1)[positions])
+
+    values = channel.astype(np.float64)
+    blurred = ndimage.gaussian_filter(values - values.mean(), _BLUR)
+    return mean(values), mean(blurred**2) - mean(blurred) ** 2
+
+
 def rms_of_noise(m: int, slack: float) -> float:
     """Root mean square, in units of σ, of noise ``slack`` standard deviations above its mean energy."""
     return float(np.sqrt(1.0 + slack * np.sqrt(2.0 / m)))
 
 
-def warn_if_implausible(sigma: float, image: Any, channel_axis: int | None) -> None:
-    """Warn if a given σ is far from the estimate, as in wrong units; not if there is none."""
+def is_far(sigma: float, estimate: float) -> bool:
+    """Whether σ is so far from its estimate that it must be in other units."""
+    return estimate > 0.0 and sigma > 0.0 and not 1.0 / _FAR < sigma / estimate < _FAR
+
+
+def question_noise(sigma: float, image: Any, channel_axis: int | None) -> None:
+    """Warn if a given σ is far from the estimate, as in wrong units, or if the noise is not white.
+
+    Pictures too small to tell are not questioned.
+    """
     try:
         estimate = estimate_noise(image, channel_axis=channel_axis)
-    except ValueError:  # a picture too small
+    except ValueError:
         return
-    if estimate > 0.0 and not 1.0 / _FAR < sigma / estimate < _FAR and sigma > 0.0:
+    if is_far(sigma, estimate):
         message = (
             f"sigma={sigma:.3g} is far from the estimate, {estimate:.3g}: it is the standard "
             f"deviation of the noise in the units of the picture, whose largest value is "
             f"{np.max(image):.3g}"
         )
         warn(message)
+    warn_if_correlated(as_picture(image, channel_axis).pixels, sigma, estimate)
