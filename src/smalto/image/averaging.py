@@ -45,7 +45,7 @@ class PatchAverage:
         self.shape = check_shape(shape)
         self.patch_size = check_patch_size(patch_size)
         check_fits(self.patch_size, self.shape, "the picture")
-        self._channels = self.shape[2] if len(self.shape) == 3 else 1
+        self._channels = self.shape[len(self.patch_size)] if len(self.shape) > len(self.patch_size) else 1
         # Sums are relative to the first value of each pixel, the origin: little cancels.
         self._origin, self._sum, self._weight = np.zeros((3, int(np.prod(self.shape))))
 

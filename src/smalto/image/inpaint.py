@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from smalto.learners import Online
 from smalto.learning import learn
 from smalto.learning.callbacks.base import CallbackLike
 from smalto.threads import resolve_threads
+from smalto.warn import without_warnings
 
 _BATCH = 1024  # patches per learning step
 _EPOCHS = 8  # passes over the patches, at most: small pictures have few
@@ -156,9 +157,7 @@ def inpaint(
         source: PatchSource, first: Array | None, shares: int, penalty: float = _LEARNING_PENALTY
     ) -> Array:
         count = min(n_atoms, source.n_rows)
-        with warnings.catch_warnings():
-            if not chosen:  # the user has no lam to change
-                warnings.filterwarnings("ignore", "every code is zero")
+        with nullcontext() if chosen else without_warnings("every code is zero"):  # no lam to change
             return learn(
                 source,
                 count,

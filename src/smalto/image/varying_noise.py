@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from smalto.checks import Array
 from smalto.image.noise import estimate_noise, is_far
 from smalto.image.picture import Picture, as_picture
 from smalto.image.poisson_noise import PoissonNoise
-from smalto.warn import warn
+from smalto.warn import warn, without_warnings
 
 Denoise = Callable[[Any, float], Array]  # a picture of unit noise, and σ = 1
 
@@ -36,8 +35,7 @@ def denoise_varying(image: Any, noise: Any, channel_axis: int | None, denoise: D
     def denoise_even(values: Array) -> Array:
         """Denoise values (height, width, channels) with noise of σ = 1 everywhere."""
         _warn_if_not_even(values, noise)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "sigma=1 is far from the estimate")
+        with without_warnings("sigma=1 is far from the estimate"):
             given = values if picture.hidden is None else np.ma.array(values, mask=picture.hidden)
             clean = denoise(given if channel_axis is not None else given[:, :, 0], 1.0)
         return np.asarray(np.ma.getdata(clean)).reshape(values.shape)
