@@ -61,7 +61,9 @@ def test_stabilized_noise_is_even():
     assert means[0] == pytest.approx(2 * np.sqrt(0.375))
 
 
-@pytest.mark.parametrize("bad", [{"gain": 0.0}, {"gain": 1.0, "read_noise": -1.0}, {"gain": np.inf}])
+@pytest.mark.parametrize(
+    "bad", [{"gain": 0.0}, {"gain": 1.0, "read_noise": -1.0}, {"gain": np.inf}]
+)
 def test_impossible_cameras(bad):
     with pytest.raises(ValueError, match="must be"):
         PoissonNoise(**bad)
@@ -109,7 +111,10 @@ def test_a_map_of_the_noise(camera):
     sigma = np.tile(np.linspace(5.0, 50.0, camera.shape[1]), (camera.shape[0], 1))
     noisy = camera + np.random.default_rng(0).normal(0, 1, camera.shape) * sigma
     mean = float(np.sqrt(np.mean(sigma**2)))
-    assert psnr(denoise(noisy, sigma, **QUICK), camera) > psnr(denoise(noisy, mean, **QUICK), camera) + 2
+    assert (
+        psnr(denoise(noisy, sigma, **QUICK), camera)
+        > psnr(denoise(noisy, mean, **QUICK), camera) + 2
+    )
 
 
 def test_hot_and_exact_pixels(camera):
@@ -133,7 +138,9 @@ def test_maps_of_all_shapes():
     outs = [denoise(noisy, s, channel_axis=0, **QUICK) for s in (deviations, whole)]
     assert np.array_equal(*outs)
     assert psnr(outs[0], clean) > psnr(noisy, clean) + 4
-    assert estimate_noise(noisy, channel_axis=0, per_channel=True) == pytest.approx(deviations, rel=0.2)
+    assert estimate_noise(noisy, channel_axis=0, per_channel=True) == pytest.approx(
+        deviations, rel=0.2
+    )
     gray = np.broadcast_to(12.0, (64, 70))
     one = denoise(noisy[1], gray, **QUICK)
     assert one.shape == (64, 70)
@@ -142,7 +149,9 @@ def test_maps_of_all_shapes():
     assert np.array_equal(kept.mask, masked.mask)
 
 
-@pytest.mark.parametrize("bad", [np.ones((3, 4)), np.full((64, 70), -1.0), np.full((64, 70), np.nan)])
+@pytest.mark.parametrize(
+    "bad", [np.ones((3, 4)), np.full((64, 70), -1.0), np.full((64, 70), np.nan)]
+)
 def test_bad_maps(bad):
     with pytest.raises(ValueError, match="sigma must"):
         denoise(np.zeros((64, 70)), bad)

@@ -29,14 +29,14 @@ def noise_of_smooth_patches(channel: Array) -> tuple[float, float]:
     windows = np.lib.stride_tricks.sliding_window_view(channel, (_SIDE, _SIDE))
     step = max(1, int(np.ceil(np.sqrt(windows[:, :, 0, 0].size / _MAX_PATCHES))))
     patches = windows[::step, ::step].reshape(-1, _SIDE * _SIDE).astype(np.float64)
-    if len(patches) < _MIN_PATCHES:
+    count = int(_SMOOTHEST * len(patches))
+    if count < _MIN_PATCHES:
         return 0.0, 0.0
     ramp = np.arange(_SIDE) - (_SIDE - 1) / 2
     planes = np.stack([np.ones(_SIDE**2), np.repeat(ramp, _SIDE), np.tile(ramp, _SIDE)])
     planes /= np.linalg.norm(planes, axis=1, keepdims=True)
     patches -= (patches @ planes.T) @ planes
     energies = np.einsum("ij,ij->i", patches, patches)
-    count = max(_MIN_PATCHES, int(_SMOOTHEST * len(patches)))
     smooth = patches[np.argsort(energies, kind="stable")[:count]].reshape(-1, _SIDE, _SIDE)
     variance = float(np.mean(smooth**2))
     if not variance > 0.0:

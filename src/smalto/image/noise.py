@@ -18,6 +18,7 @@ from smalto.warn import warn
 _SIDE = 8  # of the patches from which the covariance is estimated
 _MAX_PATCHES = 1 << 15
 _FAR = 20.0  # times: then a given σ is doubted
+_SLICES = 16  # of a volume that are looked at, at most
 _GROUPS = 16  # of equally bright patches
 _PER_GROUP = 48  # patches in a group, at least, per value of a patch
 _SMOOTH = 3  # of so many patches of a group, the smoothest one is looked at
@@ -53,7 +54,7 @@ def estimate_noise(
     ----------
     image : array (height, width), or with an axis of channels
         Unsigned integers or floats. Patches with masked values of a NumPy masked array do not
-        count.
+        count. Of a volume, with more axes, slices along the last two of them are looked at.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture.
     per_channel : bool, default False
@@ -80,8 +81,11 @@ def estimate_noise(
     >>> round(estimate_noise(np.linspace(0.0, 50.0, 120) + noise), 1)
     3.0
     """
-    picture = as_picture(image, channel_axis)
+    axes = np.ndim(image) - (channel_axis is not None)
+    picture = as_picture(image, channel_axis, axes=max(axes, 2))
     pixels, hidden = picture.pixels, picture.hidden
+    if axes > 2:
+        return _noise_of_slices(pixels, hidden, per_channel)
     side = min(_SIDE, *pixels.shape[:2])
     variances = np.empty(pixels.shape[2])
     with single_threaded_blas():
@@ -94,6 +98,24 @@ def estimate_noise(
                 )
                 raise ValueError(message)
             variances[number] = _variance(channel, side, positions)
+    return np.sqrt(variances) if per_channel else float(np.sqrt(variances.mean()))
+
+
+def _noise_of_slices(pixels: Array, hidden: Array | None, per_channel: bool) -> float | Array:
+    """σ of a volume, the mean of the variances of some of its slices."""
+    slices = pixels.reshape(-1, *pixels.shape[-3:])
+    marks = None if hidden is None else hidden.reshape(slices.shape)
+    some = np.unique(np.linspace(0, len(slices) - 1, _SLICES).astype(int))
+    found = [
+        estimate_noise(
+            slices[i] if marks is None else np.ma.array(slices[i], mask=marks[i]),
+            channel_axis=-1,
+            per_channel=True,
+        )
+        for i in some
+        if marks is None or not marks[i].all()
+    ]
+    variances = np.mean(np.square(found), axis=0)
     return np.sqrt(variances) if per_channel else float(np.sqrt(variances.mean()))
 
 
@@ -194,4 +216,7 @@ def question_noise(sigma: float, image: Any, channel_axis: int | None) -> None:
             f"{np.max(image):.3g}"
         )
         warn(message)
-    warn_if_correlated(as_picture(image, channel_axis).pixels, sigma, estimate)
+    axes = np.ndim(image) - (channel_axis is not None)
+    pixels = as_picture(image, channel_axis, axes=axes).pixels
+    pixels = pixels.reshape(-1, *pixels.shape[-3:])
+    warn_if_correlated(pixels[len(pixels) // 2], sigma, estimate)  # of a volume a slice

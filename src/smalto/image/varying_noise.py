@@ -9,6 +9,7 @@ import numpy as np
 from scipy import ndimage
 
 from smalto.checks import Array
+from smalto.image.checks import by
 from smalto.image.noise import estimate_noise, is_far
 from smalto.image.picture import Picture, as_picture
 from smalto.image.poisson_noise import PoissonNoise
@@ -30,14 +31,15 @@ def varies(sigma: Any) -> bool:
 
 def denoise_varying(image: Any, noise: Any, channel_axis: int | None, denoise: Denoise) -> Array:
     """Denoise a picture with noise of a camera, or a map of σ, by denoising even noise."""
-    picture = as_picture(image, channel_axis)
+    axes = np.ndim(image) - (channel_axis is not None)
+    picture = as_picture(image, channel_axis, axes=max(axes, 1))
 
     def denoise_even(values: Array) -> Array:
         """Denoise values (height, width, channels) with noise of σ = 1 everywhere."""
         _warn_if_not_even(values, noise)
         with without_warnings("sigma=1 is far from the estimate"):
             given = values if picture.hidden is None else np.ma.array(values, mask=picture.hidden)
-            clean = denoise(given if channel_axis is not None else given[:, :, 0], 1.0)
+            clean = denoise(given if channel_axis is not None else given[..., 0], 1.0)
         return np.asarray(np.ma.getdata(clean)).reshape(values.shape)
 
     if isinstance(noise, PoissonNoise):
@@ -46,7 +48,9 @@ def denoise_varying(image: Any, noise: Any, channel_axis: int | None, denoise: D
     return picture.convert_back(_denoise_by_map(picture, _as_map(noise, picture), denoise_even))
 
 
-def _denoise_by_map(picture: Picture, sigma: Array, denoise_even: Callable[[Array], Array]) -> Array:
+def _denoise_by_map(
+    picture: Picture, sigma: Array, denoise_even: Callable[[Array], Array]
+) -> Array:
     """Divide by the noise around each pixel, and pull pixels with more noise to the estimate.
 
     With s the noise around a pixel, of which it has σ > s, the value y is replaced by ``x + (s/σ)²
@@ -63,7 +67,8 @@ def _denoise_by_map(picture: Picture, sigma: Array, denoise_even: Callable[[Arra
     is_even = not (sigma > _UNEVEN * around).any()
     if is_even:
         around, share = sigma, np.ones_like(sigma)
-    center = np.average(noisy, axis=(0, 1), weights=1.0 / sigma**2)
+    every = tuple(range(picture.axes))
+    center = np.sum(noisy / sigma**2, axis=every) / np.sum(1.0 / sigma**2, axis=every)
     for _ in range(1 if is_even else _PASSES):
         values = clean + share * (noisy - clean) - center
         clean = denoise_even((values / around).astype(noisy.dtype)) * around + center
@@ -74,7 +79,7 @@ def _denoise_by_map(picture: Picture, sigma: Array, denoise_even: Callable[[Arra
 
 
 def _smooth(values: Array, width: float = _WIDTH) -> Array:
-    return np.asarray(ndimage.gaussian_filter(values, (width, width, 0.0)))
+    return np.asarray(ndimage.gaussian_filter(values, (*[width] * (values.ndim - 1), 0.0)))
 
 
 def _as_map(sigma: Any, picture: Picture) -> Array:
@@ -82,11 +87,11 @@ def _as_map(sigma: Any, picture: Picture) -> Array:
     given = np.asarray(np.ma.getdata(sigma))
     shape = picture.pixels.shape
     out = given
-    if picture.channel_axis is not None and given.ndim == 3:
-        out = np.moveaxis(given, picture.channel_axis, 2)
-    elif given.shape == shape[:2]:
-        out = np.repeat(given[:, :, None], shape[2], axis=2)
-    elif given.shape == (shape[2],) and picture.channel_axis is not None:
+    if picture.channel_axis is not None and given.ndim == len(shape):
+        out = np.moveaxis(given, picture.channel_axis, -1)
+    elif given.shape == shape[:-1]:
+        out = np.repeat(given[..., None], shape[-1], axis=-1)
+    elif given.shape == (shape[-1],) and picture.channel_axis is not None:
         out = np.broadcast_to(given, shape)
     if given.dtype.kind not in "uif" or out.shape != shape:
         ways = "(height, width), the whole picture" + (
@@ -94,7 +99,7 @@ def _as_map(sigma: Any, picture: Picture) -> Array:
         )
         message = (
             f"sigma must be a number or an array of the shape of {ways}: got shape {given.shape} "
-            f"of {given.dtype} for {shape[0]} x {shape[1]} pixels of {shape[2]} channels"
+            f"of {given.dtype} for {by(shape[:-1])} pixels of {shape[-1]} channels"
         )
         raise ValueError(message)
     out = out.astype(np.float64)
@@ -107,7 +112,7 @@ def _as_map(sigma: Any, picture: Picture) -> Array:
 def _warn_if_not_even(values: Array, noise: Any) -> None:
     """Warn if the noise is far from 1 after the transformation."""
     try:
-        found = estimate_noise(values, channel_axis=2)
+        found = estimate_noise(values, channel_axis=-1)
     except ValueError:  # a picture too small
         return
     if is_far(1.0, found):

@@ -158,7 +158,9 @@ def _camera_noise(
     try:
         found = image.estimate_poisson_noise(picture.pixels, channel_axis=picture.channel_axis)
     except ValueError as error:
-        message = f"{settings.source}: the noise cannot be estimated: leave --poisson out, or give --gain"
+        message = (
+            f"{settings.source}: the noise cannot be estimated: leave --poisson out, or give --gain"
+        )
         raise ValueError(message) from error
     settings.say(
         f"noise: {found.gain:.3g} levels per photon, read noise {found.read_noise:.3g} levels"
