@@ -121,11 +121,11 @@ def test_channels_of_volumes_and_series():
     t = np.arange(400)
     clean = 100 + 50 * np.stack([np.sin(0.3 * t), np.sign(np.cos(0.11 * t)), t / 400])
     noisy = clean + np.random.default_rng(0).normal(0, 10, clean.shape)
-    out = denoise(noisy, 10.0, channel_axis=0, **QUICK)
+    out = denoise(noisy, 10.0, channel_axis=0, patch_size=(32,), **QUICK)
     assert out.shape == clean.shape
     assert psnr(out, clean) > psnr(noisy, clean) + 4
     mask = np.random.default_rng(1).random(400) < 0.3
-    filled = inpaint(np.where(mask, np.nan, clean), mask, channel_axis=0, **QUICK)
+    filled = inpaint(np.where(mask, np.nan, clean), mask, channel_axis=0, patch_size=(64,), **QUICK)
     assert np.array_equal(filled[:, ~mask], clean[:, ~mask])
     assert psnr(filled, clean) > 28
     volume = np.stack([body(12), body(12)[::-1]], axis=-1).astype(np.uint8)
@@ -141,6 +141,9 @@ def test_what_looks_like_a_color_picture():
     ):
         denoise(picture, 0.1)
     assert denoise(picture, 0.1, patch_size=(4, 4, 2), **QUICK).shape == picture.shape
+    with pytest.raises(ValueError, match=r"for a series pass patch_size=\(32,\)"):
+        denoise(picture[:, :, 0], 0.1, channel_axis=-1)
+    assert denoise(picture[:, 0, 0], 0.1, **QUICK).shape == (20,)
 
 
 def test_wrong_axes():

@@ -64,9 +64,10 @@ def check_patch_size(patch_size: int | tuple[int, ...], axes: int | None = 2) ->
     return tuple(int(side) for side in np.broadcast_to(sizes, (wanted,)))
 
 
-def axes_of_volume(patch_size: Any) -> int | None:
-    """3 if a patch has three sides: what looks like a color picture is then a volume."""
-    return 3 if isinstance(patch_size, Sequence) and len(patch_size) == 3 else None
+def axes_told(patch_size: Any) -> int | None:
+    """Number of axes if patches have three sides or one: what looks like a picture is none then."""
+    number = len(patch_size) if isinstance(patch_size, Sequence) else 0
+    return number if number in (1, 3) else None
 
 
 def by(sides: Sequence[int]) -> str:

@@ -10,7 +10,8 @@ from smalto.warn import warn
 _SIDE = 8  # of the patches that are looked at
 _MAX_PATCHES = 1 << 15
 _SMOOTHEST = 0.05  # share of the patches, those with the least variance
-_MIN_PATCHES = 50
+_MIN_PATCHES = 250
+_UNEVEN = 2.6  # ratio of the quartiles of the variances along principal axes
 _CORRELATION = 0.2  # of neighboring pixels, from which on noise is called correlated
 _CONTENT = 0.75  # a larger one is that of smooth content, or cannot be told from it
 _ABOVE = 1.05  # times σ of white noise that smooth patches must vary
@@ -21,7 +22,8 @@ def noise_of_smooth_patches(channel: Array) -> tuple[float, float]:
     """Standard deviation, and the larger correlation of neighbors, in the smoothest patches.
 
     Planes are subtracted from patches of ``channel`` (height, width). White noise has a correlation
-    of about -0.03 then, noise that was blurred, interpolated or compressed one of 0.25 and more.
+    of about -0.03 then, noise that was blurred, interpolated or compressed one of 0.25 and more. It
+    also varies very differently along the principal axes; where it does not, both are zero.
     """
     height, width = channel.shape
     if min(height, width) < _SIDE:
@@ -39,8 +41,11 @@ def noise_of_smooth_patches(channel: Array) -> tuple[float, float]:
     energies = np.einsum("ij,ij->i", patches, patches)
     smooth = patches[np.argsort(energies, kind="stable")[:count]].reshape(-1, _SIDE, _SIDE)
     variance = float(np.mean(smooth**2))
-    if not variance > 0.0:
-        return 0.0, 0.0
+    flat = smooth.reshape(count, -1)
+    along_axes = np.linalg.eigvalsh(flat.T @ flat)[len(planes) :]  # increasing
+    lower, upper = along_axes[len(along_axes) // 4], along_axes[3 * len(along_axes) // 4]
+    if not (variance > 0.0 and upper > _UNEVEN * lower):
+        return 0.0, 0.0  # content along few axes, and white noise along all
     right = float(np.mean(smooth[:, :, 1:] * smooth[:, :, :-1]))
     down = float(np.mean(smooth[:, 1:] * smooth[:, :-1]))
     deviation = np.sqrt(variance * _SIDE**2 / (_SIDE**2 - len(planes)))

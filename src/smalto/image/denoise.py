@@ -12,7 +12,7 @@ import numpy as np
 from smalto.checks import Array, as_dictionary, check_finite_number, check_integer
 from smalto.coders import OMP, ErrorBound
 from smalto.image.averaging import PatchAverage
-from smalto.image.checks import axes_of_volume, check_patch_size, check_stride
+from smalto.image.checks import axes_told, check_patch_size, check_stride
 from smalto.image.joint_denoising import color_axes, denoise_jointly
 from smalto.image.noise import estimate_noise, question_noise, rms_of_noise
 from smalto.image.patch_coding import average_of_codes
@@ -73,7 +73,8 @@ def denoise(
         each pixel of a patch and each channel; with ``joint=True`` for each pixel only.
     patch_size : int or tuple of int, optional
         Height and width of a patch. By default 8 to 16 for gray and 6 to 10 for color pictures, 4 to
-        6 for volumes, and 32 to 96 for series, larger the more noise there is.
+        6 for volumes, and 32 to 96 for series, larger the more noise there is. A series with channels
+        needs one number, as ``(32,)``, and a volume of three slices three: they look like pictures.
     n_atoms : int, default 512
         Number of atoms to learn.
     max_steps : int, default 300
@@ -140,7 +141,7 @@ def denoise(
             callbacks=callbacks, n_threads=threads, random_state=random_state,
         )  # fmt: skip
         return denoise_varying(image, sigma, channel_axis, again)
-    given = as_picture(image, channel_axis, axes=axes_of_volume(patch_size))
+    given = as_picture(image, channel_axis, axes=axes_told(patch_size))
     if joint and given.axes != 2:
         message = (
             f"joint=True is for pictures, with two axes, but image has {given.axes}: leave it out"

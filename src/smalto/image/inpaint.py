@@ -11,7 +11,7 @@ import numpy as np
 
 from smalto.checks import Array, as_dictionary, check_finite_number, check_integer
 from smalto.coders import Lasso
-from smalto.image.checks import as_mask, axes_of_volume, check_patch_size
+from smalto.image.checks import as_mask, axes_told, check_patch_size
 from smalto.image.damaged_picture import DamagedPicture
 from smalto.image.fixed_atoms import cosine_atoms
 from smalto.image.patch_source import PatchSource
@@ -127,7 +127,7 @@ def inpaint(
     """
     threads = resolve_threads(n_threads)
     missing = _as_missing(mask, image, channel_axis)
-    picture = as_picture(image, channel_axis, mask=missing, axes=axes_of_volume(patch_size))
+    picture = as_picture(image, channel_axis, mask=missing, axes=axes_told(patch_size))
     if patch_size is None:
         patch_size = {1: 64, 2: 12}.get(picture.axes, 5)
     size = check_patch_size(patch_size, picture.axes)

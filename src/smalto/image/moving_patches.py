@@ -19,7 +19,7 @@ FRAMES = 3  # before and after a frame that its groups reach into
 REACHES = (10, 4)  # rows or columns: within a frame, and from where the motion leads in the others
 _SIDE = 8  # of patches
 _STRIDE = 4  # between the patches around which groups are formed
-_GROUP = 48  # patches
+_GROUP = 32  # patches
 _AT_ONCE = 256  # groups in memory at a time
 _TASK = 16  # groups filtered as one task
 

@@ -90,7 +90,8 @@ def as_picture(
     """Check a picture and copy it to floats with the channels last.
 
     It must have so many ``axes`` beside that of the channels; with None any number. What looks
-    like a color picture without an axis of channels is refused unless ``axes`` is 3.
+    like a color picture without an axis of channels is refused unless ``axes`` is 3, and what looks
+    like a gray one with such an axis unless ``axes`` is 1.
 
     Values where ``mask`` (height, width) is True are not checked and may be NaN. Without a mask,
     those that are masked in a NumPy masked array are replaced by local means of the others.
@@ -107,6 +108,8 @@ def as_picture(
     ):
         hint = f"; for a color picture pass channel_axis={0 if given.shape[0] == 3 else -1}"
         hint += "" if axes == 2 else ", for a volume a patch_size of three numbers"
+    if given.ndim == 2 and channel_axis is not None and axes is None:
+        hint = "; for a gray picture leave channel_axis out, for a series pass patch_size=(32,)"
     is_wrong = given.ndim != axes + rest if axes is not None else given.ndim <= rest
     if is_wrong or not given.size or hint:
         shape = "shape (height, width)" if channel_axis is None else "two axes and one of channels"

@@ -10,6 +10,7 @@ import typer
 
 from smalto.checks import Array
 from smalto.cli.errors import fail
+from smalto.cli.films import is_film, restore_film
 from smalto.cli.inputs import open_picture
 from smalto.cli.option_types import (
     Atoms,
@@ -85,7 +86,7 @@ def denoise(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Remove noise from pictures.
+    """Remove noise from pictures, or from a film.
 
     The result has the bits, the alpha channel, the color profile, the EXIF and the resolution of the
     picture; what its format cannot keep is said. A folder is gone on with after Ctrl-C by the same
@@ -96,6 +97,8 @@ def denoise(
       smalto denoise noisy.png -o clean.png --compare before-after.png
 
       smalto denoise photos/ -o clean/ --report clean.html
+
+      smalto denoise film.mp4 -o clean.mp4 --joint
     """
     if sum([sigma is not None, sigma_map is not None, poisson]) > 1:
         fail("give only one of --sigma, --sigma-map and --poisson")
@@ -103,6 +106,23 @@ def denoise(
         fail("--gain belongs to --poisson, and --read-noise to --gain")
     if gain is not None and not gain > 0:
         fail(f"--gain must be > 0, got {gain:g}")
+    if any(is_film(picture) for picture in pictures):
+        if len(pictures) > 1:
+            fail("a film can only be denoised alone")
+        unfit = {
+            "--sigma-map": sigma_map, "--poisson": poisson, "--model": model, "--compare": compare,
+            "--report": report, "--sure": sure, "--jobs": jobs > 1,
+        }  # fmt: skip
+        for name, value in unfit.items():
+            if value:
+                fail(f"{name} is for pictures, not for films")
+        sizes = {"n_atoms": atoms, "patch_size": patch}
+        given = {name: value for name, value in sizes.items() if value is not None}
+        restore_film(
+            pictures[0], out, force, sigma=sigma, joint=joint, n_threads=threads, random_state=seed,
+            **given,
+        )  # fmt: skip
+        return
     plan = plan_of(pictures, out, compare, report, force)
 
     def restore(picture: PictureFile, settings: Settings) -> Restored:
