@@ -138,3 +138,5 @@ def test_joint_video_is_better():
     out = list(denoise_video(color, SIGMA, joint=True, channel_axis=2, **quick))
     assert [x.shape for x in out] == [(48, 56, 3)] * 3
     assert out[0].dtype == np.uint8
+    exact = list(denoise_video(noisy[:4], 0.0, joint=True, **quick))
+    np.testing.assert_allclose(exact, noisy[:4])

@@ -90,6 +90,11 @@ def similar_in_frames(guide: PatchGrid, frame: int, most: int, n_threads: int) -
 
 def _add_groups(window: Iterable[_Pending], number: int, n_threads: int) -> None:
     """Add the patches of the groups of one frame to the sums of all frames of the window."""
+    own = list(window)[number]
+    if own.frame.sigma == 0.0:  # nothing to filter
+        own.total += own.frame.noisy
+        own.weight += 1.0
+        return
     first = max(number - FRAMES, 0)
     some = list(window)[first : number + FRAMES + 1]
     dtype = some[0].frame.noisy.dtype
@@ -100,11 +105,10 @@ def _add_groups(window: Iterable[_Pending], number: int, n_threads: int) -> None
         for pixels in zip(*((one.frame.noisy, one.frame.guide) for one in some), strict=True)
     )
     groups = similar_in_frames(guide, number - first, _GROUP, n_threads)
-    average = filter_groups(noisy, guide, groups, some[number - first].frame.sigma, n_threads)
-    weight = average.weight
-    for pending, mean, own in zip(some, average.image(), weight, strict=True):
-        pending.total += own * mean
-        pending.weight += own
+    average = filter_groups(noisy, guide, groups, own.frame.sigma, n_threads)
+    for pending, mean, weight in zip(some, average.image(), average.weight, strict=True):
+        pending.total += weight * mean
+        pending.weight += weight
 
 
 def filter_groups(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -257,11 +257,19 @@ def denoise_video(
     >>> len(clean), bool(np.std(clean) < 1.0)
     (4, True)
     """
-    estimates = _estimates(
-        frames, sigma, channel_axis, depth, patch_size, n_atoms, retain, steps_per_frame, gain,
-        stride, n_threads, random_state,
-    )  # fmt: skip
+    size, threads = check_patch_size(patch_size), resolve_threads(n_threads)
     blend = check_finite_number("blend", blend, low=0.0)
+    learning: dict[str, Any] = {
+        "n_atoms": n_atoms,
+        "retain": check_number("retain", retain, low=0.0, high=1.0),
+        "steps_per_frame": steps_per_frame,
+        "n_threads": threads,
+        "random_state": random_state,
+    }
+    gain = None if gain is None else check_finite_number("gain", gain, low=0.0)
+    sigma = None if sigma is None else check_finite_number("sigma", sigma, low=0.0)
+    patches = _Patches(check_integer("depth", depth), size, check_stride(stride, size), gain)
+    estimates = _estimates(frames, sigma, channel_axis, patches, learning)
     pictures: deque[Picture] = deque()
 
     def kept() -> Iterator[Frame]:
@@ -271,41 +279,37 @@ def denoise_video(
 
     results: Iterator[Frame] = kept()
     for _ in range(_PASSES if joint else 0):
-        results = filter_along_motion(results, resolve_threads(n_threads))
+        results = filter_along_motion(results, threads)
     for frame in results:
         clean = frame.guide + blend / (1.0 + blend) * (frame.noisy - frame.guide)
         yield pictures.popleft().convert_back(clean)
+
+
+@dataclass(frozen=True)
+class _Patches:
+    """How patches extend over frames, and how exactly they are coded."""
+
+    depth: int
+    size: tuple[int, ...]
+    stride: int
+    gain: float | None
 
 
 def _estimates(
     frames: Iterable[Any],
     sigma: float | None,
     channel_axis: int | None,
-    depth: int,
-    patch_size: int | tuple[int, ...],
-    n_atoms: int,
-    retain: float,
-    steps_per_frame: int,
-    gain: float | None,
-    stride: int,
-    n_threads: int | None,
-    random_state: Any,
+    patches: _Patches,
+    learning: dict[str, Any],
 ) -> Iterator[tuple[Picture, Frame]]:
-    """Yield frames, and estimates of them without noise, from patches over consecutive frames."""
-    size = check_patch_size(patch_size)
-    depth, stride = check_integer("depth", depth), check_stride(stride, size)
-    gain = None if gain is None else check_finite_number("gain", gain, low=0.0)
-    sigma = None if sigma is None else check_finite_number("sigma", sigma, low=0.0)
-    check_number("retain", retain, low=0.0, high=1.0)
-    settings: dict[str, Any] = {
-        "retain": retain,
-        "steps_per_frame": steps_per_frame,
-        "n_threads": resolve_threads(n_threads),
-        "random_state": random_state,
-    }
+    """Yield frames, and estimates of them without noise, from patches over consecutive frames.
+
+    ``learning`` has the arguments of `FrameLearner`.
+    """
+    size = patches.size
     window: deque[_Pending] = deque()
     learner: FrameLearner | None = None
-    noise_level = _NoiseLevel(sigma, retain)
+    noise_level = _NoiseLevel(sigma, learning["retain"])
     for number, frame in enumerate(frames):
         picture = as_picture(frame, channel_axis, what=f"frame {number}")
         if window and picture.pixels.shape != window[0].picture.pixels.shape:
@@ -317,22 +321,19 @@ def _estimates(
         check_fits(size, picture.pixels.shape, f"frame {number}")
         noise = noise_level.update(frame, channel_axis)
         window.append(_Pending.of(picture, noise))
-        if len(window) == depth:
+        if len(window) == patches.depth:
             grid = PatchGrid(_as_channels(window)[None], size)
             m = grid.n_features
-            error = (default_gain(m) if gain is None else gain) * noise
+            error = (default_gain(m) if patches.gain is None else patches.gain) * noise
             if learner is None:
-                learner = FrameLearner(
-                    (size[0], size[1]), n_atoms, ErrorBound(m * error**2), **settings
-                )
-            _clean(window, grid, learner, error, stride)
+                coder = ErrorBound(m * error**2)
+                learner = FrameLearner((size[0], size[1]), coder=coder, **learning)
+            _clean(window, grid, learner, error, patches.stride)
             yield window.popleft().result()
     if window and learner is None:  # fewer frames than a patch is deep
         again = [pending.picture.convert_back(pending.picture.pixels) for pending in window]
-        yield from _estimates(
-            again, sigma, channel_axis, len(window), size, n_atoms, retain, steps_per_frame, gain,
-            stride, n_threads, random_state,
-        )  # fmt: skip
+        fewer = replace(patches, depth=len(window))
+        yield from _estimates(again, sigma, channel_axis, fewer, learning)
         return
     while window:
         yield window.popleft().result()
