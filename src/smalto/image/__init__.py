@@ -1,6 +1,7 @@
 """Dictionaries for pictures: patches as samples, denoising, inpainting and video."""
 
 from smalto.image.averaging import PatchAverage, reconstruct
+from smalto.image.demosaic import demosaic
 from smalto.image.denoise import denoise
 from smalto.image.inpaint import inpaint
 from smalto.image.luminance import luminance
@@ -16,6 +17,7 @@ __all__ = [
     "PatchAverage",
     "PatchSource",
     "PoissonNoise",
+    "demosaic",
     "denoise",
     "denoise_video",
     "estimate_noise",

@@ -31,7 +31,7 @@ def average_of_codes(
     average = PatchAverage(grid.pixels.shape[1:], grid.size)
     with single_threaded_blas():
         prepared = prepare(D, coder, n_threads)
-        for corners in _blocks(grid.strided(stride)):
+        for corners in blocks(grid.strided(stride)):
             X, means = cut(grid, grid.offsets(0, *corners), D.dtype, n_threads)
             codes = code_rows(Signals(X), prepared, None, n_threads, measured=False).codes
             compose(codes, D, X, n_threads)
@@ -108,7 +108,7 @@ def compose(codes: Codes, D: Array, out: Array, n_threads: int) -> None:
     run_tasks(task, -(-len(out) // _TASK), n_threads)
 
 
-def _blocks(places: tuple[Array, ...]) -> Iterator[tuple[Array, ...]]:
+def blocks(places: tuple[Array, ...]) -> Iterator[tuple[Array, ...]]:
     """Corners of all patches at these places along each axis, several lines of them at a time."""
     last = places[-1]
     lines = np.meshgrid(*places[:-1], indexing="ij")
