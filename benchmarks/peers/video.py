@@ -2,7 +2,7 @@
 
 smalto's ``denoise_video``, with patches of one and of several frames and a dictionary that is
 updated with each frame, against its ``denoise`` of single frames and scikit-image's non-local
-means. The measure is the mean over frames of the peak signal-to-noise ratio in decibels.
+means and, if it is installed, the package ``bm4d``. The measure is the mean over frames of the peak signal-to-noise ratio in decibels.
 
 Run it with ``python -m benchmarks.peers.video``. It reads ``video/carphone_pristine.mp4`` in the
 folder named by SMALTO_DATA (with OpenCV); without it, it pans over a packaged photograph.
@@ -54,6 +54,15 @@ def methods(options: argparse.Namespace) -> dict[str, Callable[[list[Array], flo
         )
         for depth in DEPTHS
     }
+    found["denoise_video, joint"] = lambda frames, sigma: list(
+        denoise_video(frames, sigma, joint=True, n_threads=threads, random_state=0)
+    )
+    if importable("bm4d"):
+        from bm4d import bm4d
+
+        found["BM4D"] = lambda frames, sigma: list(
+            bm4d(np.stack(frames, axis=2), sigma).transpose(2, 0, 1)
+        )
     found["denoise, frame by frame"] = lambda frames, sigma: [
         denoise(frame, sigma, n_threads=threads, random_state=0, **few) for frame in frames
     ]
@@ -64,7 +73,8 @@ def methods(options: argparse.Namespace) -> dict[str, Callable[[list[Array], flo
             denoise_nl_means(y, patch_size=7, patch_distance=10, h=0.6 * sigma, sigma=sigma)
             for y in frames
         ]
-    return found
+    wanted = options.methods or [""]
+    return {name: way for name, way in found.items() if any(word in name for word in wanted)}
 
 
 def main() -> None:
@@ -75,6 +85,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=30)
     parser.add_argument("--sigmas", nargs="+", type=float, default=[10.0, 20.0, 40.0])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--methods", nargs="+", help="only those whose names contain one of these")
     add_common(parser)
     options = parser.parse_args()
     about = machine()

@@ -326,3 +326,60 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path, many):
     assert "Traceback" not in text
     assert not (tmp_path / "x.png").exists()
     assert not out.exists() or not list(out.iterdir())
+
+
+def test_noise_by_light_and_by_a_map(tmp_path):
+    rng = np.random.default_rng(0)
+    light = np.tile(np.linspace(20, 220, 128), (96, 1))
+    counted = np.clip(3 * rng.poisson(light / 3), 0, 255).astype(np.uint8)
+    source = put(tmp_path / "counted.png", counted)
+    quick = ["--atoms", "16", "--patch", "6"]
+    done = run("denoise", source, "-o", tmp_path / "a.png", "--poisson", *quick)
+    assert re.search(r"noise: \d[.\d]* levels per photon, read noise", done.stderr)
+    run("denoise", source, "-o", tmp_path / "b.png", "--poisson", "--gain", 3, *quick)
+    np.save(tmp_path / "map.npy", np.sqrt(3 * light))
+    by_map = "--sigma-map", tmp_path / "map.npy"
+    run("denoise", source, "-o", tmp_path / "c.png", *by_map, *quick)
+    for name in "abc":
+        error = np.array(Image.open(tmp_path / f"{name}.png")) - light
+        assert np.sqrt(np.mean(error**2)) < 6
+    out = "-o", tmp_path / "d.png"
+    failed = run("denoise", source, *out, *by_map, "--poisson")
+    assert failed.exit_code == 1
+    assert "only one of" in failed.stderr
+    failed = run("denoise", source, *out, "--gain", 3)
+    assert failed.exit_code == 1
+    assert "--gain belongs to --poisson" in failed.stderr
+    failed = run("denoise", put(tmp_path / "small.png", counted[:30]), *out, *by_map)
+    assert failed.exit_code == 1
+    assert "map.npy is 128 x 96, the picture 128 x 30" in failed.stderr
+
+
+def test_coding_has_a_share_and_the_time_left(tmp_path, model):
+    put(tmp_path / "a.png", noisy(40))
+    done = run("denoise", tmp_path / "a.png", "-o", tmp_path / "b.png", "--model", model)
+    assert done.exit_code == 0, done.output
+    assert "coding patches: 100 %" in done.stderr
+    put(tmp_path / "mask.png", np.eye(40, dtype=np.uint8))
+    where = ["--mask", tmp_path / "mask.png", "-o", tmp_path / "c.png"]
+    done = run("inpaint", tmp_path / "a.png", *where, "--atoms", 16, "--patch", 6)
+    assert done.exit_code == 0, done.output
+    assert "learning atoms: 100 %, 0:00 left" in done.stderr
+    assert "coding patches: 100 %" in done.stderr
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_warnings_name_their_picture(tmp_path, model, jobs):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for name in ("a.png", "b.png", "white.png"):
+        noise = rng.normal(0, 20, (80, 80, 3))
+        if name != "white.png":
+            noise = (noise + np.roll(noise, 1, axis=1) + np.roll(noise, 2, axis=1)) / 2
+        put(folder / name, np.clip(120 + noise, 0, 255).astype(np.uint8))
+    done = run("denoise", folder, "-o", tmp_path / "clean", "--model", model, "--jobs", jobs)
+    assert done.exit_code == 0, done.output
+    told = [line for line in done.stderr.splitlines() if "warning" in line]
+    assert sorted(line.split(":")[0] for line in told) == ["a.png", "b.png"]
+    assert all("the noise is not white" in line for line in told)

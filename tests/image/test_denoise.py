@@ -199,7 +199,7 @@ def test_given_atoms_are_used(gray):
     [
         (lambda x: denoise(x, -1.0), "sigma must be >= 0, got -1.0"),
         (lambda x: denoise(np.zeros((9, 9, 3)), 1.0), "pass channel_axis=-1"),
-        (lambda x: denoise(np.zeros((9, 9)), 1.0, channel_axis=-1), "one of channels"),
+        (lambda x: denoise(np.zeros((9, 9)), 1.0, channel_axis=-1), "leave channel_axis out"),
         (lambda x: denoise(x[:5, :5]), "too small to tell noise from content: pass sigma"),
         (lambda x: denoise(np.where(x > 0, x, np.nan) * np.nan, 1.0), "image contains NaN"),
         (lambda x: denoise(x.astype(int), 1.0), "unsigned integers or floats, got int64"),

@@ -251,3 +251,13 @@ def test_large_picture(tmp_path):
     content = json.loads((tmp_path / "large_picture.json").read_text())
     assert content["psnr"]["smalto"] > 20
     assert "per second" in done.stdout
+
+
+def test_demosaicking(tmp_path):
+    printed, content = run("demosaic", tmp_path)
+    assert "bilinear" in printed
+    by_method = {}
+    for entry in content["runs"]:
+        by_method.setdefault(entry["method"], []).append(entry["psnr"])
+    assert min(by_method["smalto"]) > max(by_method["bilinear"]) - 3
+    assert np.mean(by_method["smalto"]) > np.mean(by_method["bilinear"])

@@ -15,6 +15,8 @@ from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 
 _LEARNING = 0.5  # share of the time for a picture that learning takes, roughly
+_CODED = 0.99  # share when all is coded: files are still to be written
+_LABEL = "learning atoms"
 
 
 class PictureProgress:
@@ -22,7 +24,7 @@ class PictureProgress:
 
     def __init__(self, label: str, n_pictures: int) -> None:
         self.n_pictures = n_pictures
-        self._bar = Progress(label=label if n_pictures > 1 else "learning atoms")
+        self._bar = Progress(label=label if n_pictures > 1 else _LABEL)
         self._shares: dict[Path, float] = {}
         self._lock = threading.RLock()
 
@@ -45,16 +47,26 @@ class PictureProgress:
         """Show how much of the atoms of a picture has been learned."""
         with self._lock:
             if self.n_pictures == 1:
+                if self._bar.label != _LABEL:  # another round
+                    self._bar.close()
+                    self._bar.label = _LABEL
                 self._bar.show(share, about)
             elif share is not None:
                 self._shares[source] = _LEARNING * share
                 self._show(source)
 
-    def coding(self) -> None:
-        """Say that atoms have been learned, if that is all there is to show."""
-        if self.n_pictures == 1:
-            self._bar.close()
-            self.say("coding the patches ...")
+    def coded(self, source: Path, what: str, share: float) -> None:
+        """Show which share of the patches of a picture has been coded."""
+        with self._lock:
+            if self.n_pictures == 1:
+                if self._bar.label != what:
+                    self._bar.close()
+                    self._bar.label = what
+                self._bar.show(share, "")
+            else:
+                before = self._shares.get(source, 0.0)
+                self._shares[source] = max(before, _LEARNING + (_CODED - _LEARNING) * share)
+                self._show(source)
 
     def advance(self, source: Path) -> None:
         """Show that a picture is done."""
@@ -101,8 +113,11 @@ class Watch(Callback):
         self._progress.learned(self._source, share, f"{record.mean_nonzeros:.1f} atoms per patch")
 
     def end(self, stopped: str, error: BaseException | None) -> None:
-        """Go on to the patches, or end."""
+        """End the restoration if the learning was stopped."""
         if stopped == "interrupt":
             raise KeyboardInterrupt
-        if error is None:
-            self._progress.coding()
+
+    def tell(self, what: str, share: float) -> None:
+        """Show how much of the patches has been coded."""
+        self.check()
+        self._progress.coded(self._source, what, share)

@@ -19,6 +19,7 @@ from smalto.cli.inputs import open_picture
 from smalto.cli.outputs import STREAM, write_figure, write_whole
 from smalto.cli.picture_progress import PictureProgress, Watch
 from smalto.cli.picture_tasks import Plan, Task
+from smalto.warn import warnings_to
 
 if TYPE_CHECKING:
     from smalto.cli.picture_report import Shown
@@ -181,6 +182,7 @@ class _Batch:
 def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
     """Read a picture, restore it and write it; files appear when they are complete."""
     from smalto.image.files.writing import KINDS, as_shown, fit_to, kind_of, write_picture_file
+    from smalto.image.stages import watched
 
     started = time.perf_counter()
     picture = open_picture(task.source)
@@ -191,7 +193,8 @@ def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
     range_ = picture.range
     for note in fit_to(picture, kind, range_).notes:  # before the work
         settings.say(note)
-    restored = restore(picture, settings)
+    with watched(settings.watch.tell), warnings_to(lambda text: settings.say(f"warning: {text}")):
+        restored = restore(picture, settings)
     pixels = restored.pixels
     if pixels.dtype.kind == "f":
         pixels = np.clip(pixels, *range_)

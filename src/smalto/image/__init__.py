@@ -1,11 +1,13 @@
 """Dictionaries for pictures: patches as samples, denoising, inpainting and video."""
 
 from smalto.image.averaging import PatchAverage, reconstruct
+from smalto.image.demosaic import demosaic
 from smalto.image.denoise import denoise
 from smalto.image.inpaint import inpaint
 from smalto.image.luminance import luminance
 from smalto.image.noise import estimate_noise
 from smalto.image.patch_source import PatchSource
+from smalto.image.poisson_noise import PoissonNoise, estimate_poisson_noise
 from smalto.image.reading import read_picture
 from smalto.image.text_mask import text_mask
 from smalto.image.video import FrameLearner, denoise_video
@@ -14,9 +16,12 @@ __all__ = [
     "FrameLearner",
     "PatchAverage",
     "PatchSource",
+    "PoissonNoise",
+    "demosaic",
     "denoise",
     "denoise_video",
     "estimate_noise",
+    "estimate_poisson_noise",
     "inpaint",
     "luminance",
     "read_picture",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from smalto.checks import Array, check_finite, float_dtype
-from smalto.image.checks import check_fits, check_patch_size, check_shape
-from smalto.kernels.image.patch_gathering import Layout, Sums, put
+from smalto.image.checks import by, check_fits, check_patch_size, check_shape
+from smalto.image.patch_grid import line_starts
+from smalto.kernels.image.patch_gathering import Lines, Sums, put
 
 _ROWS = 1 << 14  # patches added at a time
 
@@ -23,9 +25,9 @@ class PatchAverage:
     Parameters
     ----------
     shape : (height, width) or (height, width, channels)
-        The shape of the picture.
-    patch_size : int or (int, int)
-        Height and width of a patch.
+        The shape of the picture; or that of a volume or a series, with as many axes as patches.
+    patch_size : int or tuple of int
+        Height and width of a patch, or its sides along all axes, as (depth, height, width).
 
     See Also
     --------
@@ -36,50 +38,60 @@ class PatchAverage:
     >>> import numpy as np
     >>> from smalto.image import PatchAverage
     >>> average = PatchAverage((1, 3), (1, 2))
-    >>> average.add(np.array([[1.0, 2.0], [4.0, 5.0]]), rows=np.array([0, 0]), columns=np.array([0, 1]))
+    >>> average.add(np.array([[1.0, 2.0], [4.0, 5.0]]), np.array([0, 0]), np.array([0, 1]))
     >>> average.image()
     array([[1., 3., 5.]])
     """
 
-    def __init__(self, shape: tuple[int, ...], patch_size: int | tuple[int, int]) -> None:
-        self.shape = check_shape(shape)
-        self.patch_size = check_patch_size(patch_size)
+    def __init__(self, shape: tuple[int, ...], patch_size: int | tuple[int, ...]) -> None:
+        self.patch_size = check_patch_size(patch_size, None)
+        axes = len(self.patch_size)
+        self.shape = check_shape(shape, axes)
         check_fits(self.patch_size, self.shape, "the picture")
-        self._channels = self.shape[2] if len(self.shape) == 3 else 1
+        self._channels = math.prod(self.shape[axes:])
         # Sums are relative to the first value of each pixel, the origin: little cancels.
         self._origin, self._sum, self._weight = np.zeros((3, int(np.prod(self.shape))))
 
     def add(
         self,
         patches: Array,
-        rows: Array,
-        columns: Array,
-        *,
+        *corners: Array,
         means: Array | None = None,
         patch_weights: Array | None = None,
     ) -> None:
         """Add patches whose upper left corners are at these rows and columns.
 
+        ``add(patches, rows, columns)``, with as many arrays as patches have axes.
+
         Parameters
         ----------
         patches : array (n, m)
             One patch per row: its pixels row by row, the channels of a pixel side by side.
-        rows, columns : array of int (n,)
-            Upper left corner of each patch.
+        *corners : array of int (n,)
+            Row and column of the upper left corner of each patch.
         means : array (n,), (n, 1) or (n, channels), optional
             What was subtracted from each patch, to be added back.
         patch_weights : array (n,), optional
             Weight of each patch, > 0; 1 by default.
         """
-        height, width = self.patch_size
         patches = np.asarray(patches)
         patches = np.ascontiguousarray(patches, float_dtype(patches.dtype))
-        n, m = len(patches), height * width * self._channels
+        n, m = len(patches), math.prod(self.patch_size) * self._channels
         if patches.shape != (n, m):
             message = f"patches must be rows of {m} numbers, got shape {patches.shape}"
             raise ValueError(message)
-        rows = _check_corners("rows", rows, n, self.shape[0] - height)
-        columns = _check_corners("columns", columns, n, self.shape[1] - width)
+        offsets = np.zeros(n, np.int64)
+        names = _names(len(self.patch_size))
+        if len(corners) != len(names):
+            message = (
+                f"add takes patches and their {' and '.join(names)}, got {len(corners)} arrays"
+            )
+            raise TypeError(message)
+        for name, own, side, places in zip(
+            names, self.shape, self.patch_size, corners, strict=False
+        ):
+            offsets = offsets * own + _check_corners(name, places, n, own - side)
+        offsets *= self._channels
         means = np.zeros((n, 1)) if means is None else np.asarray(means, np.float64)
         means = np.ascontiguousarray(means.reshape(n, -1) if n else means.reshape(0, 1))
         if n and means.shape[1] not in (1, self._channels):
@@ -91,10 +103,9 @@ class PatchAverage:
         if weights.shape != (n,) or not np.all(weights > 0):
             message = f"patch_weights must be {n} numbers > 0, one per patch"
             raise ValueError(message)
-        line = self.shape[1] * self._channels
-        offsets = rows * line + columns * self._channels
-        layout = Layout(line, height, width * self._channels, self._channels)
-        put(patches, means, offsets, weights, layout, Sums(self._origin, self._sum, self._weight))
+        starts = line_starts((*self.shape[: len(names)], self._channels), self.patch_size)
+        lines = Lines(starts, self.patch_size[-1] * self._channels, self._channels)
+        put(patches, means, offsets, weights, lines, Sums(self._origin, self._sum, self._weight))
 
     @property
     def weight(self) -> Array:
@@ -112,7 +123,7 @@ class PatchAverage:
         )
         total /= weight
         total += origin
-        return np.asarray(total.reshape(-1, *self.shape[2:]))
+        return np.asarray(total.reshape(-1, *self.shape[len(self.patch_size) :]))
 
     def image(self, other: Array | None = None, other_weight: Array | float = 0.0) -> Array:
         """The mean so far, float64; zero where no patch has been added.
@@ -137,7 +148,7 @@ class PatchAverage:
 def reconstruct(
     patches: Any,
     shape: tuple[int, ...],
-    patch_size: int | tuple[int, int],
+    patch_size: int | tuple[int, ...],
     *,
     means: Any = None,
     patch_weights: Any = None,
@@ -153,9 +164,9 @@ def reconstruct(
         All overlapping patches, in the order of `PatchSource`; at once or in blocks, with the same
         result.
     shape : (height, width) or (height, width, channels)
-        The shape of the picture.
-    patch_size : int or (int, int)
-        Height and width of a patch.
+        The shape of the picture; or that of a volume or a series, with as many axes as patches.
+    patch_size : int or tuple of int
+        Height and width of a patch, or its sides along all axes, as (depth, height, width).
     means : array (n,), (n, 1) or (n, channels), optional
         What was subtracted from each patch, to be added back.
     patch_weights : array (n,), optional
@@ -182,17 +193,18 @@ def reconstruct(
     True
     """
     average = PatchAverage(shape, patch_size)
-    height, width = average.patch_size
-    columns = average.shape[1] - width + 1
-    count = (average.shape[0] - height + 1) * columns
+    size = average.patch_size
+    sides = average.shape[: len(size)]
+    places = tuple(own - side + 1 for own, side in zip(sides, size, strict=True))
+    count = math.prod(places)
     blocks: Iterable[Any] = [patches] if isinstance(patches, np.ndarray) else patches
     done, dtype = 0, np.dtype(np.float32)
     for block in blocks:
         block = np.asarray(block)
         if block.ndim != 2 or done + len(block) > count:
             message = (
-                f"a picture of {average.shape[0]} x {average.shape[1]} has {count} patches of "
-                f"{height} x {width}: got a block of shape {block.shape} after {done} of them"
+                f"a picture of {by(sides)} has {count} patches of "
+                f"{by(size)}: got a block of shape {block.shape} after {done} of them"
             )
             raise ValueError(message)
         check_finite("patches", block, done)
@@ -200,18 +212,20 @@ def reconstruct(
         for first in range(0, len(block), _ROWS):
             some = block[first : first + _ROWS]
             numbers = slice(done, done + len(some))
-            rows, places = np.divmod(np.arange(numbers.start, numbers.stop), columns)
+            corners = np.unravel_index(np.arange(numbers.start, numbers.stop), places)
             their_means = None if means is None else np.asarray(means)[numbers]
             their_weights = None if patch_weights is None else np.asarray(patch_weights)[numbers]
-            average.add(some, rows, places, means=their_means, patch_weights=their_weights)
+            average.add(some, *corners, means=their_means, patch_weights=their_weights)
             done += len(some)
     if done < count:
-        message = (
-            f"a picture of {average.shape[0]} x {average.shape[1]} has {count} patches of "
-            f"{height} x {width}, got {done}"
-        )
+        message = f"a picture of {by(sides)} has {count} patches of {by(size)}, got {done}"
         raise ValueError(message)
     return average.image().astype(dtype)
+
+
+def _names(axes: int) -> tuple[str, ...]:
+    """What places along each axis are called in messages."""
+    return ("rows", "columns") if axes == 2 else tuple(f"places on axis {i}" for i in range(axes))
 
 
 def _check_corners(name: str, values: Any, n: int, last: int) -> Array:

@@ -32,38 +32,58 @@ def check_pixels_finite(pixels: Array, what: str, mask: Array | None = None) -> 
         return
     if mask is not None and not np.isfinite(np.sum(pixels)):
         pixels = np.where(mask.reshape(*mask.shape, *[1] * (pixels.ndim - mask.ndim)), 0, pixels)
-    check_finite(what, pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels)
+    check_finite(what, pixels[..., 0] if pixels.ndim > 1 and pixels.shape[-1] == 1 else pixels)
 
 
-def check_shape(shape: Any) -> tuple[int, ...]:
-    """Return the shape of a picture: height, width and, optionally, channels."""
+def check_shape(shape: Any, axes: int = 2) -> tuple[int, ...]:
+    """Return the shape of a picture: height, width and, optionally, channels; or of other axes."""
     sides = tuple(check_integer("shape", side) for side in shape)
-    if len(sides) not in (2, 3):
-        message = f"shape must be (height, width) or (height, width, channels), got {sides}"
+    if len(sides) not in (axes, axes + 1):
+        message = (
+            f"shape must be (height, width) or (height, width, channels), got {sides}"
+            if axes == 2
+            else f"shape must have {axes} axes, as patch_size, or one more for channels, got {sides}"
+        )
         raise ValueError(message)
     return sides
 
 
-def check_patch_size(patch_size: int | tuple[int, int]) -> tuple[int, int]:
-    """Return height and width of a patch."""
-    sizes = np.atleast_1d(np.asarray(patch_size))
-    if sizes.shape not in ((1,), (2,)) or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-        message = f"patch_size must be one integer >= 1, or two, got {patch_size!r}"
+def check_patch_size(patch_size: int | tuple[int, ...], axes: int | None = 2) -> tuple[int, ...]:
+    """Return the sides of a patch: height and width, or as many as there are axes.
+
+    A single integer is all of them. Without ``axes``, a tuple tells how many there are, and an
+    integer is that of pictures, with two.
+    """
+    sizes = np.asarray(patch_size)
+    wanted = axes or (2 if sizes.ndim == 0 else sizes.size)
+    is_good = sizes.ndim == 0 or (sizes.ndim == 1 and sizes.size in (1, wanted))
+    if not is_good or not sizes.size or sizes.dtype.kind not in "iu" or (sizes < 1).any():
+        number = {1: "", 2: ", or two", 3: ", or three"}.get(wanted, f", or {wanted}")
+        message = f"patch_size must be one integer >= 1{number}, got {patch_size!r}"
         raise ValueError(message)
-    return int(sizes[0]), int(sizes[-1])
+    return tuple(int(side) for side in np.broadcast_to(sizes, (wanted,)))
 
 
-def check_fits(size: tuple[int, int], shape: Sequence[int], what: str) -> None:
+def axes_told(patch_size: Any) -> int | None:
+    """Number of axes if patches have three sides or one: what looks like a picture is none then."""
+    number = len(patch_size) if isinstance(patch_size, Sequence) else 0
+    return number if number in (1, 3) else None
+
+
+def by(sides: Sequence[int]) -> str:
+    """Return sides as in "3 x 4"."""
+    return " x ".join(map(str, sides))
+
+
+def check_fits(size: tuple[int, ...], shape: Sequence[int], what: str) -> None:
     """Raise ValueError if a patch is larger than the picture."""
-    if shape[0] < size[0] or shape[1] < size[1]:
-        message = (
-            f"patch_size {size[0]} x {size[1]} does not fit into {what}, "
-            f"which is {shape[0]} x {shape[1]}"
-        )
+    own = shape[: len(size)]
+    if any(has < side for has, side in zip(own, size, strict=True)):
+        message = f"patch_size {by(size)} does not fit into {what}, which is {by(own)}"
         raise ValueError(message)
 
 
-def check_stride(stride: int, size: tuple[int, int]) -> int:
+def check_stride(stride: int, size: tuple[int, ...]) -> int:
     """Raise ValueError if patches at this stride leave pixels uncovered."""
     stride = check_integer("stride", stride)
     if stride > min(size):
@@ -72,8 +92,8 @@ def check_stride(stride: int, size: tuple[int, int]) -> int:
     return stride
 
 
-def as_mask(mask: Any, shape: Sequence[int]) -> Array:
-    """Return a mask (True = missing) as booleans (height, width).
+def as_mask(mask: Any, sides: Sequence[int], channels: int) -> Array:
+    """Return a mask (True = missing) as booleans of a picture with these sides (height, width).
 
     A pixel is missing if any of its channels is.
     """
@@ -81,10 +101,10 @@ def as_mask(mask: Any, shape: Sequence[int]) -> Array:
     if marks.dtype != bool:
         message = f"mask must hold booleans (True = missing), got {marks.dtype}"
         raise TypeError(message)
-    if marks.ndim == 3 and marks.shape == tuple(shape):
-        marks = np.asarray(marks.any(axis=2))
-    if marks.shape != tuple(shape[:2]):
-        message = f"mask must have the shape of its picture, {tuple(shape[:2])}, got {marks.shape}"
+    if marks.shape == (*sides, channels):
+        marks = np.asarray(marks.any(axis=-1))
+    if marks.shape != tuple(sides):
+        message = f"mask must have the shape of its picture, {tuple(sides)}, got {marks.shape}"
         raise ValueError(message)
     return clean_bools(marks)
 

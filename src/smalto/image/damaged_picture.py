@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.base import Coder
+from smalto.image.checks import by
 from smalto.image.fixed_atoms import constant_atoms
 from smalto.image.patch_coding import average_of_known
 from smalto.image.patch_grid import PatchGrid, flat_mask
@@ -23,7 +25,7 @@ class DamagedPicture:
 
     pixels: Array
     mask: Array
-    size: tuple[int, int]
+    size: tuple[int, ...]
     coder: Coder
     n_threads: int
 
@@ -50,9 +52,9 @@ class DamagedPicture:
         Patches are coded only if enough of their pixels are known. Pixels that they cover are
         known in the next pass; if there are no such patches, fewer known pixels are enough.
         """
-        D = np.vstack([D, constant_atoms(self.size, self.pixels.shape[2], D.dtype)])
+        D = np.vstack([D, constant_atoms(self.size, self.pixels.shape[-1], D.dtype)])
         mask, pixels = self.mask.copy(), self.pixels.copy()
-        area = self.size[0] * self.size[1]
+        area = math.prod(self.size)
         share = _MIN_KNOWN * (1.0 - mask.mean())
         while mask.any():
             grid = PatchGrid(pixels[None], self.size)
@@ -65,12 +67,12 @@ class DamagedPicture:
                 positions = damaged_positions(grid, mask, 1, 1)
             if not len(positions):  # e.g. a missing row, and patches of a single row
                 message = (
-                    f"{np.count_nonzero(mask)} missing pixels share no patch of {self.size[0]} x "
-                    f"{self.size[1]} with a known one: use larger patches"
+                    f"{np.count_nonzero(mask)} missing pixels share no patch of {by(self.size)} "
+                    "with a known one: use larger patches"
                 )
                 raise ValueError(message)
             average = average_of_known(grid, mask, D, self.coder, positions, self.n_threads)
-            done = mask & (average.weight[:, :, 0] > 0)
+            done = mask & (average.weight[..., 0] > 0)
             pixels[done] = average.at(done)
             mask &= ~done
         return pixels
@@ -81,10 +83,13 @@ def damaged_positions(grid: PatchGrid, mask: Array, min_known: int, stride: int)
 
     Only those in every ``stride``-th row and column of positions, and in the last ones.
     """
-    columns = grid.shape[1]
-    area = grid.size[0] * grid.size[1]
+    *outer, columns = grid.shape
+    area = math.prod(grid.size)
     marks = flat_mask(mask)
-    rows, chosen = grid.strided(stride)
+    *places, chosen = grid.strided(stride)
+    rows = (
+        np.ravel_multi_index(np.ix_(*places), outer).reshape(-1) if outer else np.zeros(1, np.int64)
+    )
     found = []
     for row in rows:
         count = count_missing_in_row(grid, marks, 0, int(row))[chosen]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,15 @@ import numpy as np
 from smalto.checks import Array, as_dictionary, check_finite_number, check_integer
 from smalto.coders import OMP, ErrorBound
 from smalto.image.averaging import PatchAverage
-from smalto.image.checks import check_patch_size, check_stride
+from smalto.image.checks import axes_told, check_patch_size, check_stride
 from smalto.image.joint_denoising import color_axes, denoise_jointly
-from smalto.image.noise import estimate_noise, rms_of_noise, warn_if_implausible
+from smalto.image.noise import estimate_noise, question_noise, rms_of_noise
 from smalto.image.patch_coding import average_of_codes
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.patch_source import NoPatchError, PatchSource
 from smalto.image.picture import as_picture
+from smalto.image.poisson_noise import PoissonNoise
+from smalto.image.varying_noise import denoise_varying, varies
 from smalto.kernels.ahead import expecting
 from smalto.learners import Online
 from smalto.learning import learn
@@ -31,11 +34,11 @@ _SLACK = 1.1  # standard deviations by which the energy of a residual may exceed
 
 def denoise(
     image: Any,
-    sigma: float | None = None,
+    sigma: float | Array | PoissonNoise | None = None,
     *,
     channel_axis: int | None = None,
     D: Any = None,
-    patch_size: int | tuple[int, int] | None = None,
+    patch_size: int | tuple[int, ...] | None = None,
     n_atoms: int = 512,
     max_steps: int = 300,
     gain: float | None = None,
@@ -46,7 +49,7 @@ def denoise(
     n_threads: int | None = None,
     random_state: Any = None,
 ) -> Array:
-    """Remove white Gaussian noise from a picture.
+    """Remove noise from a picture.
 
     Every patch x of the picture is centered and coded greedily (`OMP`) as ``min_α ‖α‖₀ s.t.
     ‖x − αD‖² ≤ m (gain σ)²``. The dictionary D is learned from the noisy patches themselves, with
@@ -56,19 +59,22 @@ def denoise(
     Parameters
     ----------
     image : array (height, width), or with a channel axis
-        Unsigned integers or floats. Masked values of a NumPy masked array do not count, and stay as
+        Unsigned integers or floats; or a volume (depth, height, width), or a series (length,). Masked values of a NumPy masked array do not count, and stay as
         they are. A picture smaller than a patch is continued by its mirror image.
-    sigma : float, optional
+    sigma : float, array or PoissonNoise, optional
         Standard deviation of the noise in the units of the picture (0 to 255 for uint8, 0 to 65535
-        for uint16, those of its values for floats). Estimated by `estimate_noise` by default.
+        for uint16, those of its values for floats). Estimated by `estimate_noise` by default. An
+        array has one for each pixel (height, width), for each value (the shape of ``image``) or for
+        each channel. `PoissonNoise` is that of a camera, stronger where there is more light.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture.
     D : array (k, m), optional
         Dictionary to use. By default it is learned from the picture. Its atoms have a value for
         each pixel of a patch and each channel; with ``joint=True`` for each pixel only.
-    patch_size : int or (int, int), optional
-        Height and width of a patch. By default 8 to 16 for gray and 6 to 10 for color pictures,
-        larger the more noise there is.
+    patch_size : int or tuple of int, optional
+        Height and width of a patch. By default 8 to 16 for gray and 6 to 10 for color pictures, 4 to
+        6 for volumes, and 32 to 96 for series, larger the more noise there is. A series with channels
+        needs one number, as ``(32,)``, and a volume of three slices three: they look like pictures.
     n_atoms : int, default 512
         Number of atoms to learn.
     max_steps : int, default 300
@@ -102,6 +108,7 @@ def denoise(
     See Also
     --------
     estimate_noise : The default of ``sigma``.
+    estimate_poisson_noise : For pictures with visible grain where it is bright.
     denoise_video : For frames that arrive one by one.
     inpaint : For missing pixels.
 
@@ -127,11 +134,22 @@ def denoise(
     True
     """
     threads = resolve_threads(n_threads)
-    given = as_picture(image, channel_axis)
+    if varies(sigma):
+        again = partial(
+            denoise, channel_axis=channel_axis, D=D, patch_size=patch_size, n_atoms=n_atoms,
+            max_steps=max_steps, gain=gain, blend=blend, stride=stride, joint=joint,
+            callbacks=callbacks, n_threads=threads, random_state=random_state,
+        )  # fmt: skip
+        return denoise_varying(image, sigma, channel_axis, again)
+    given = as_picture(image, channel_axis, axes=axes_told(patch_size))
+    if joint and given.axes != 2:
+        message = (
+            f"joint=True is for pictures, with two axes, but image has {given.axes}: leave it out"
+        )
+        raise ValueError(message)
     n_atoms = check_integer("n_atoms", n_atoms)
     max_steps = check_integer("max_steps", max_steps, low=0)
     blend = check_finite_number("blend", blend, low=0.0)
-    is_given = sigma is not None
     if sigma is None:
         sigma = estimate_noise(image, channel_axis=channel_axis)
     sigma = check_finite_number("sigma", sigma, low=0.0)
@@ -141,20 +159,19 @@ def denoise(
         picture = replace(given, pixels=given.pixels @ axes.T)
     coded = slice(1) if joint else slice(None)  # channels that are coded over the dictionary
     if patch_size is None:
-        size = _default_patch_size(picture.pixels[:, :, coded], sigma)
+        size = _default_patch_size(picture.pixels[..., coded], sigma)
     else:
-        size = check_patch_size(patch_size)
+        size = check_patch_size(patch_size, given.axes)
     stride = check_stride(stride, size)
     picture = picture.mirrored(size)
-    grid = PatchGrid(np.ascontiguousarray(picture.pixels[None, :, :, coded]), size)
+    grid = PatchGrid(np.ascontiguousarray(picture.pixels[None, ..., coded]), size)
     m = grid.n_features
     gain = default_gain(m) if gain is None else check_finite_number("gain", gain, low=0.0)
     if D is not None:
         D = as_dictionary(D, m, picture.pixels.dtype)
     if sigma == 0.0:
         return given.convert_back(given.pixels)
-    if is_given:
-        warn_if_implausible(sigma, image, channel_axis)
+    question_noise(sigma, image, channel_axis)
     later = ("pursuit", "joint_pursuit") if joint else ("pursuit",)
     with expecting(*later, "L2Ball", dtype=picture.pixels.dtype):
         if D is None:
@@ -175,13 +192,18 @@ def default_gain(m: int) -> float:
     return rms_of_noise(m, _SLACK)
 
 
-def _default_patch_size(pixels: Array, sigma: float) -> tuple[int, int]:
+def _default_patch_size(pixels: Array, sigma: float) -> tuple[int, ...]:
     """Larger patches for more noise relative to the content of the picture."""
-    content = np.sqrt(max(float(np.var(pixels, axis=(0, 1)).mean()) - sigma**2, 0.0))
+    content = np.sqrt(
+        max(float(np.var(pixels, axis=tuple(range(pixels.ndim - 1))).mean()) - sigma**2, 0.0)
+    )
     ratio = sigma / content if content > 0 else np.inf
-    sides = (8, 10, 12, 16) if pixels.shape[2] == 1 else (6, 7, 8, 10)
-    side = sides[int(np.searchsorted((0.2, 0.4, 0.75), ratio))]
-    return side, side
+    axes, is_gray = pixels.ndim - 1, pixels.shape[-1] == 1
+    if axes == 2:
+        sides = (8, 10, 12, 16) if is_gray else (6, 7, 8, 10)
+    else:  # about as many values as a patch of a picture has
+        sides = (32, 48, 64, 96) if axes == 1 else (4, 4, 5, 6)
+    return (sides[int(np.searchsorted((0.2, 0.4, 0.75), ratio))],) * axes
 
 
 def _learn_dictionary(

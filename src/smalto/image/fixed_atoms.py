@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,24 +10,28 @@ import numpy as np
 from smalto.checks import Array
 
 
-def constant_atoms(size: tuple[int, int], channels: int, dtype: np.dtype[Any]) -> Array:
+def constant_atoms(size: tuple[int, ...], channels: int, dtype: np.dtype[Any]) -> Array:
     """One atom per channel, constant in it and zero in the others (channels, m)."""
-    area = size[0] * size[1]
+    area = math.prod(size)
     return np.asarray(np.tile(np.eye(channels) / np.sqrt(area), (1, area)), dtype)
 
 
-def cosine_atoms(size: tuple[int, int], channels: int, dtype: np.dtype[Any]) -> Array:
-    """Products of cosines in both directions, except the constant one (k, m).
+def cosine_atoms(size: tuple[int, ...], channels: int, dtype: np.dtype[Any]) -> Array:
+    """Products of cosines along all axes, except the constant one (k, m).
 
     The mean of the channels gets more frequencies than pixels, their differences get fewer.
     """
     parts = []
     for i, mixture in enumerate(_channel_mixtures(channels)):
         counts = [side + 2 if i == 0 else max(side * 2 // 3, 1) for side in size]
-        down, across = (_cosines(side, n) for side, n in zip(size, counts, strict=True))
-        waves = np.einsum("ia,jb->ijab", down, across).reshape(-1, size[0] * size[1])[1:]
+        waves = np.ones((1, 1))
+        for side, n in zip(size, counts, strict=True):
+            along = _cosines(side, n)
+            both = np.einsum("ia,jb->ijab", waves, along)
+            waves = both.reshape(len(waves) * len(along), waves.shape[1] * side)
+        waves = waves[1:]
         atoms = waves[:, :, None] * mixture
-        parts.append(atoms.reshape(len(waves), size[0] * size[1] * channels))
+        parts.append(atoms.reshape(len(waves), math.prod(size) * channels))
     D = np.concatenate(parts)
     if not len(D):  # patches of a single pixel
         return constant_atoms(size, channels, dtype)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
+import math
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from smalto.checks import Array, as_dictionary, check_finite_number, check_integer
 from smalto.coders import Lasso
-from smalto.image.checks import as_mask, check_patch_size
+from smalto.image.checks import as_mask, axes_told, check_patch_size
 from smalto.image.damaged_picture import DamagedPicture
 from smalto.image.fixed_atoms import cosine_atoms
 from smalto.image.patch_source import PatchSource
@@ -21,6 +22,7 @@ from smalto.learners import Online
 from smalto.learning import learn
 from smalto.learning.callbacks.base import CallbackLike
 from smalto.threads import resolve_threads
+from smalto.warn import without_warnings
 
 _BATCH = 1024  # patches per learning step
 _EPOCHS = 8  # passes over the patches, at most: small pictures have few
@@ -38,7 +40,7 @@ def inpaint(
     *,
     channel_axis: int | None = None,
     D: Any = None,
-    patch_size: int | tuple[int, int] = 12,
+    patch_size: int | tuple[int, ...] | None = None,
     n_atoms: int = 256,
     max_steps: int = 300,
     n_rounds: int = 4,
@@ -63,7 +65,7 @@ def inpaint(
     Parameters
     ----------
     image : array (height, width), or with a channel axis
-        Unsigned integers or floats. Values of missing pixels do not matter and may be NaN. A
+        Unsigned integers or floats; or a volume (depth, height, width), or a series (length,). Values of missing pixels do not matter and may be NaN. A
         picture smaller than a patch is continued by its mirror image.
     mask : array of bool (height, width), or of the shape of the picture, optional
         True where a pixel is missing. A pixel is missing if any of its channels is. Pixels that are
@@ -73,8 +75,8 @@ def inpaint(
     D : array (k, m), optional
         Dictionary to use; constant atoms are added to it. By default it is learned from the
         picture.
-    patch_size : int or (int, int), default 12
-        Height and width of a patch.
+    patch_size : int or tuple of int, optional
+        Height and width of a patch, 12 by default; 5 for volumes, and 64 for series.
     n_atoms : int, default 256
         Number of atoms to learn.
     max_steps : int, default 300
@@ -125,8 +127,10 @@ def inpaint(
     """
     threads = resolve_threads(n_threads)
     missing = _as_missing(mask, image, channel_axis)
-    picture = as_picture(image, channel_axis, mask=missing)
-    size = check_patch_size(patch_size)
+    picture = as_picture(image, channel_axis, mask=missing, axes=axes_told(patch_size))
+    if patch_size is None:
+        patch_size = {1: 64, 2: 12}.get(picture.axes, 5)
+    size = check_patch_size(patch_size, picture.axes)
     n_atoms = check_integer("n_atoms", n_atoms)
     max_steps = check_integer("max_steps", max_steps, low=0)
     n_rounds = check_integer("n_rounds", n_rounds)
@@ -136,7 +140,7 @@ def inpaint(
     if lam is not None:
         lam = check_finite_number("lam", lam, low=0.0)
     if D is not None:
-        m = size[0] * size[1] * picture.pixels.shape[2]
+        m = math.prod(size) * picture.pixels.shape[-1]
         D = as_dictionary(D, m, picture.pixels.dtype)
     if missing.all():
         message = f"all of the {missing.size} pixels are masked: nothing of the picture is known"
@@ -146,7 +150,7 @@ def inpaint(
     picture, missing = picture.mirrored(size), mirror(missing, size)
 
     smooth = smooth_part(picture.pixels, missing, threads)
-    details = np.where(missing[:, :, None], 0, picture.pixels - smooth).astype(smooth.dtype)
+    details = np.where(missing[..., None], 0, picture.pixels - smooth).astype(smooth.dtype)
     smooth = smooth[missing]
     chosen = lam is not None
     lam = _default_lam(details, missing) if lam is None else lam
@@ -156,9 +160,9 @@ def inpaint(
         source: PatchSource, first: Array | None, shares: int, penalty: float = _LEARNING_PENALTY
     ) -> Array:
         count = min(n_atoms, source.n_rows)
-        with warnings.catch_warnings():
-            if not chosen:  # the user has no lam to change
-                warnings.filterwarnings("ignore", "every code is zero")
+        with (
+            nullcontext() if chosen else without_warnings("every code is zero")
+        ):  # no lam to change
             return learn(
                 source,
                 count,
@@ -196,16 +200,17 @@ def _as_missing(mask: Any, image: Any, channel_axis: int | None) -> Array:
         missing = [_as_missing(part, np.ma.getdata(image), channel_axis) for part in parts]
         return np.asarray(np.logical_or.reduce(missing))
     shape = np.shape(image)
-    if channel_axis is not None and len(shape) == 3:
-        if np.shape(mask) == shape:
-            mask = np.moveaxis(np.asarray(mask), channel_axis, 2)
-        shape = np.moveaxis(np.asarray(image), channel_axis, 2).shape
-    return as_mask(mask, shape)
+    if channel_axis is None or not -len(shape) <= channel_axis < len(shape):
+        return as_mask(mask, shape, 1)
+    if np.shape(mask) == shape:
+        mask = np.moveaxis(np.asarray(mask), channel_axis, -1)
+    *sides, channels = np.moveaxis(np.asarray(image), channel_axis, -1).shape
+    return as_mask(mask, sides, channels)
 
 
 def _default_lam(details: Array, missing: Array) -> float:
     """The penalty for details of this size, of which this many are known."""
-    channels = np.moveaxis(details, 2, 0)
+    channels = np.moveaxis(details, -1, 0)
     deviation = float(np.mean([channel[~missing].std() for channel in channels]))
     return _PENALTY * deviation / (1.0 - float(missing.mean()))
 
@@ -218,7 +223,7 @@ def _fill_in_rounds(
 ) -> Array:
     """Fill with cosines, then repeatedly with atoms learned from the filled picture."""
     rough = max(stride, min(_ROUGH, *damaged.size))
-    channels, dtype = damaged.pixels.shape[2], damaged.pixels.dtype
+    channels, dtype = damaged.pixels.shape[-1], damaged.pixels.dtype
     filled = damaged.fill(cosine_atoms(damaged.size, channels, dtype), rough)
     D = None
     for i in range(n_rounds):

@@ -39,7 +39,7 @@ def color_axes(pixels: Array) -> Array:
 
 
 def denoise_jointly(
-    D: Array, size: tuple[int, int], guide: Array, noisy: Array, sigma: float, n_threads: int
+    D: Array, size: tuple[int, ...], guide: Array, noisy: Array, sigma: float, n_threads: int
 ) -> Array:
     """Denoise pixels along the axes of their colors, the first of them gray.
 
@@ -88,6 +88,6 @@ def _small(grid: PatchGrid) -> PatchGrid:
     return PatchGrid(grid.pixels, (min(_SIDE, height), min(_SIDE, width)))
 
 
-def _grid_of(pixels: Array, like: PatchGrid, size: tuple[int, int]) -> PatchGrid:
+def _grid_of(pixels: Array, like: PatchGrid, size: tuple[int, ...]) -> PatchGrid:
     """A grid of these pixels, in the dtype of another one."""
     return PatchGrid(np.ascontiguousarray(pixels, like.pixels.dtype)[None], size)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 import numpy as np
+from scipy import ndimage
 
 from smalto.checks import Array
+from smalto.image.correlated_noise import warn_if_correlated
 from smalto.image.patch_grid import PatchGrid
-from smalto.image.picture import as_picture
+from smalto.image.picture import Picture, as_picture
 from smalto.sources import Order
 from smalto.threads import single_threaded_blas
 from smalto.warn import warn
@@ -16,6 +18,12 @@ from smalto.warn import warn
 _SIDE = 8  # of the patches from which the covariance is estimated
 _MAX_PATCHES = 1 << 15
 _FAR = 20.0  # times: then a given σ is doubted
+_SLICES = 16  # of a volume that are looked at, at most
+_GROUPS = 16  # of equally bright patches
+_PER_GROUP = 48  # patches in a group, at least, per value of a patch
+_SMOOTH = 3  # of so many patches of a group, the smoothest one is looked at
+_BLUR = 1.5  # pixels: by which noise is removed to see which patches are smooth
+_CLIPPED = 1e-3  # share of pixels with the largest value, from which on it is called clipped
 _MEDIAN = 0.6744897501960817  # of |x| for standard normal x
 
 
@@ -46,7 +54,7 @@ def estimate_noise(
     ----------
     image : array (height, width), or with an axis of channels
         Unsigned integers or floats. Patches with masked values of a NumPy masked array do not
-        count.
+        count. Of a volume, with more axes, slices along the last two of them are looked at.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture.
     per_channel : bool, default False
@@ -73,8 +81,11 @@ def estimate_noise(
     >>> round(estimate_noise(np.linspace(0.0, 50.0, 120) + noise), 1)
     3.0
     """
-    picture = as_picture(image, channel_axis)
+    axes = np.ndim(image) - (channel_axis is not None)
+    picture = as_picture(image, channel_axis, axes=max(axes, 2))
     pixels, hidden = picture.pixels, picture.hidden
+    if axes > 2:
+        return _noise_of_slices(pixels, hidden, per_channel)
     side = min(_SIDE, *pixels.shape[:2])
     variances = np.empty(pixels.shape[2])
     with single_threaded_blas():
@@ -87,6 +98,24 @@ def estimate_noise(
                 )
                 raise ValueError(message)
             variances[number] = _variance(channel, side, positions)
+    return np.sqrt(variances) if per_channel else float(np.sqrt(variances.mean()))
+
+
+def _noise_of_slices(pixels: Array, hidden: Array | None, per_channel: bool) -> float | Array:
+    """σ of a volume, the mean of the variances of some of its slices."""
+    slices = pixels.reshape(-1, *pixels.shape[-3:])
+    marks = None if hidden is None else hidden.reshape(slices.shape)
+    some = np.unique(np.linspace(0, len(slices) - 1, _SLICES).astype(int))
+    found = [
+        estimate_noise(
+            slices[i] if marks is None else np.ma.array(slices[i], mask=marks[i]),
+            channel_axis=-1,
+            per_channel=True,
+        )
+        for i in some
+        if marks is None or not marks[i].all()
+    ]
+    variances = np.mean(np.square(found), axis=0)
     return np.sqrt(variances) if per_channel else float(np.sqrt(variances.mean()))
 
 
@@ -117,21 +146,77 @@ def _variance(channel: Array, side: int, positions: Array) -> float:
     return float(np.mean(deviations**2))
 
 
+def noise_by_brightness(picture: Picture) -> tuple[Array, Array]:
+    """Brightness of groups of equally bright patches, and the variance of the noise in each.
+
+    Patches with clipped values do not count: as bright as the brightest, if many values are.
+    """
+    pixels, hidden = picture.pixels, picture.hidden
+    side = min(_SIDE, *pixels.shape[:2])
+    brightness, variances = [], []
+    with single_threaded_blas():
+        for number, channel in enumerate(np.moveaxis(pixels, 2, 0)):
+            unusable = channel == channel.max()
+            if unusable.mean() <= _CLIPPED:
+                unusable[...] = False
+            if hidden is not None:
+                unusable |= hidden[:, :, number]
+            positions = _positions(channel, side, unusable)
+            means, textures = _means_and_textures(channel, side, positions)
+            groups = min(_GROUPS, len(positions) // (_PER_GROUP * side * side))
+            if side < 3 or groups < 2:
+                message = (
+                    f"a picture of {pixels.shape[0]} x {pixels.shape[1]} has too few patches to "
+                    "tell noise from content: pass PoissonNoise(gain, read_noise)"
+                )
+                raise ValueError(message)
+            for some in np.array_split(np.argsort(means, kind="stable"), groups):
+                some = some[np.argsort(textures[some], kind="stable")[: len(some) // _SMOOTH]]
+                brightness.append(float(means[some].mean()))
+                variances.append(_variance(channel, side, np.sort(positions[some])))
+    return np.array(brightness), np.array(variances)
+
+
+def _means_and_textures(channel: Array, side: int, positions: Array) -> tuple[Array, Array]:
+    """Means of patches, and their variances in the blurred channel, which has little of its noise."""
+    rows, columns = (length - side + 1 for length in channel.shape)
+
+    def mean(values: Array) -> Array:
+        means = ndimage.uniform_filter(values, side, origin=-(side // 2))
+        return np.asarray(means[:rows, :columns].reshape(-1)[positions])
+
+    values = channel.astype(np.float64)
+    blurred = ndimage.gaussian_filter(values - values.mean(), _BLUR)
+    return mean(values), mean(blurred**2) - mean(blurred) ** 2
+
+
 def rms_of_noise(m: int, slack: float) -> float:
     """Root mean square, in units of σ, of noise ``slack`` standard deviations above its mean energy."""
     return float(np.sqrt(1.0 + slack * np.sqrt(2.0 / m)))
 
 
-def warn_if_implausible(sigma: float, image: Any, channel_axis: int | None) -> None:
-    """Warn if a given σ is far from the estimate, as in wrong units; not if there is none."""
+def is_far(sigma: float, estimate: float) -> bool:
+    """Whether σ is so far from its estimate that it must be in other units."""
+    return estimate > 0.0 and sigma > 0.0 and not 1.0 / _FAR < sigma / estimate < _FAR
+
+
+def question_noise(sigma: float, image: Any, channel_axis: int | None) -> None:
+    """Warn if a given σ is far from the estimate, as in wrong units, or if the noise is not white.
+
+    Pictures too small to tell are not questioned.
+    """
     try:
         estimate = estimate_noise(image, channel_axis=channel_axis)
-    except ValueError:  # a picture too small
+    except ValueError:
         return
-    if estimate > 0.0 and not 1.0 / _FAR < sigma / estimate < _FAR and sigma > 0.0:
+    if is_far(sigma, estimate):
         message = (
             f"sigma={sigma:.3g} is far from the estimate, {estimate:.3g}: it is the standard "
             f"deviation of the noise in the units of the picture, whose largest value is "
             f"{np.max(image):.3g}"
         )
         warn(message)
+    axes = np.ndim(image) - (channel_axis is not None)
+    pixels = as_picture(image, channel_axis, axes=axes).pixels
+    pixels = pixels.reshape(-1, *pixels.shape[-3:])
+    warn_if_correlated(pixels[len(pixels) // 2], sigma, estimate)  # of a volume a slice

@@ -14,11 +14,13 @@ from smalto.coders.preparing import prepare
 from smalto.coders.signals import Signals
 from smalto.image.averaging import PatchAverage
 from smalto.image.patch_grid import PatchGrid, flat_mask
+from smalto.image.stages import follow
 from smalto.kernels.image.patch_gathering import decode
 from smalto.threads import run_tasks, single_threaded_blas
 
 _AT_ONCE = 1 << 13  # patches in memory at a time, approximately
 _SLACK = 0.1  # share of λ by which codes of damaged patches may violate optimality
+_WHAT = "coding patches"
 _TASK = 1024  # patches cut or composed as one task
 
 
@@ -29,11 +31,11 @@ def average_of_codes(
     average = PatchAverage(grid.pixels.shape[1:], grid.size)
     with single_threaded_blas():
         prepared = prepare(D, coder, n_threads)
-        for rows, columns in _blocks(*grid.strided(stride)):
-            X, means = cut(grid, grid.offsets(0, rows, columns), D.dtype, n_threads)
+        for corners in blocks(grid.strided(stride)):
+            X, means = cut(grid, grid.offsets(0, *corners), D.dtype, n_threads)
             codes = code_rows(Signals(X), prepared, None, n_threads, measured=False).codes
             compose(codes, D, X, n_threads)
-            average.add(X, rows, columns, means=means)
+            average.add(X, *corners, means=means)
     return average
 
 
@@ -47,14 +49,14 @@ def average_of_known(
     average = PatchAverage(grid.pixels.shape[1:], grid.size)
     with single_threaded_blas():
         prepared = prepare(D, coder, n_threads, _SLACK)
-        for begin in range(0, len(positions), _AT_ONCE):
-            _, rows, columns = grid.corners(positions[begin : begin + _AT_ONCE])
-            offsets = grid.offsets(0, rows, columns)
+        for begin in follow(range(0, len(positions), _AT_ONCE), _WHAT):
+            _, *corners = grid.corners(positions[begin : begin + _AT_ONCE])
+            offsets = grid.offsets(0, *corners)
             X, means, missing = _cut_known(grid, mask, offsets, D.dtype, n_threads)
             codes = code_rows(Signals(X, missing), prepared, None, n_threads, measured=False).codes
             compose(codes, D, X, n_threads)
             known = 1.0 - missing.mean(axis=1)
-            average.add(X, rows, columns, means=means, patch_weights=known * known)
+            average.add(X, *corners, means=means, patch_weights=known * known)
     return average
 
 
@@ -106,8 +108,13 @@ def compose(codes: Codes, D: Array, out: Array, n_threads: int) -> None:
     run_tasks(task, -(-len(out) // _TASK), n_threads)
 
 
-def _blocks(rows: Array, columns: Array) -> Iterator[tuple[Array, Array]]:
-    """Row and column of all patches in these rows and columns, several rows at a time."""
-    lines = max(1, _AT_ONCE // len(columns))
-    for some in np.split(rows, range(lines, len(rows), lines)):
-        yield np.repeat(some, len(columns)), np.tile(columns, len(some))
+def blocks(places: tuple[Array, ...]) -> Iterator[tuple[Array, ...]]:
+    """Corners of all patches at these places along each axis, several lines of them at a time."""
+    last = places[-1]
+    lines = np.meshgrid(*places[:-1], indexing="ij")
+    outer = [axis.reshape(-1) for axis in lines]
+    count = len(outer[0]) if outer else 1
+    at_once = max(1, _AT_ONCE // len(last))
+    for begin in follow(range(0, count, at_once), _WHAT):
+        some = [np.repeat(axis[begin : begin + at_once], len(last)) for axis in outer]
+        yield *some, np.tile(last, min(at_once, count - begin))

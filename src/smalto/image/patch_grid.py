@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from smalto.cached import cached_property
 from smalto.checks import Array
 from smalto.image.checks import as_mask, check_fits
 from smalto.image.luminance import gray_of
-from smalto.image.reading import as_pictures
+from smalto.image.reading import as_pictures, as_volumes
 from smalto.kernels.image import patch_gathering as kernels
 
 
@@ -18,11 +20,12 @@ from smalto.kernels.image import patch_gathering as kernels
 class PatchGrid:
     """Pictures of one size, contiguous in memory, and the size of their patches.
 
-    Positions number the patches of all pictures, row by row of each picture in turn.
+    A picture has two axes, a volume three, a series one. Positions number the patches of all
+    pictures, row by row of each picture in turn.
     """
 
-    pixels: Array  # (pictures, height, width, channels), C-contiguous
-    size: tuple[int, int]
+    pixels: Array  # (pictures, height, width, channels), C-contiguous; or with other axes
+    size: tuple[int, ...]
 
     @property
     def flat(self) -> Array:
@@ -39,22 +42,22 @@ class PatchGrid:
     @property
     def channels(self) -> int:
         """Values per pixel."""
-        return int(self.pixels.shape[3])
+        return int(self.pixels.shape[-1])
 
     @property
     def n_features(self) -> int:
         """Values per patch."""
-        return self.size[0] * self.span
+        return math.prod(self.size) * self.channels
 
     @property
     def span(self) -> int:
         """Values per row of a patch."""
-        return self.size[1] * self.channels
+        return self.size[-1] * self.channels
 
     @property
     def line(self) -> int:
         """Values per row of a picture."""
-        return int(self.pixels.shape[2]) * self.channels
+        return int(self.pixels.shape[-2]) * self.channels
 
     @property
     def scale(self) -> float:
@@ -63,42 +66,52 @@ class PatchGrid:
         return 1.0 / float(np.iinfo(dtype).max) if dtype.kind == "u" else 1.0
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of patch positions in a picture."""
-        _, height, width, _ = self.pixels.shape
-        return height - self.size[0] + 1, width - self.size[1] + 1
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of patch positions along each axis of a picture: rows and columns."""
+        sides = self.pixels.shape[1:-1]
+        return tuple(own - side + 1 for own, side in zip(sides, self.size, strict=True))
 
     @property
     def n_positions(self) -> int:
         """Number of patches in all pictures."""
-        return self.n_pictures * self.shape[0] * self.shape[1]
+        return self.n_pictures * math.prod(self.shape)
 
-    def strided(self, stride: int) -> tuple[Array, Array]:
+    def strided(self, stride: int) -> tuple[Array, ...]:
         """Every ``stride``-th row and column of positions, and always the last ones."""
-        rows, columns = (_every(count, stride) for count in self.shape)
-        return rows, columns
+        return tuple(_every(count, stride) for count in self.shape)
 
-    def corners(self, positions: Array) -> tuple[Array, Array, Array]:
+    def corners(self, positions: Array) -> tuple[Array, ...]:
         """Picture, row and column of the upper left corners of the patches at these positions."""
-        rows, columns = self.shape
-        row, column = np.divmod(positions, columns)
-        return row // rows, row % rows, column
+        return np.unravel_index(positions, (self.n_pictures, *self.shape))
 
-    def offsets(self, picture: Array | int, row: Array, column: Array) -> Array:
-        """Indices into ``flat`` of the upper left corners."""
-        first = (picture * self.pixels.shape[1] + row) * self.line + column * self.channels
-        return np.ascontiguousarray(first, np.int64)
+    def offsets(self, picture: Array | int, *corner: Any) -> Array:
+        """Indices into ``flat`` of the upper left corners, given by row and column."""
+        first: Any = picture
+        for own, place in zip(self.pixels.shape[1:-1], corner, strict=True):
+            first = first * own + place
+        return np.ascontiguousarray(first * self.channels, np.int64)
+
+    def begin_of_row(self, picture: int, row: int) -> int:
+        """Index into ``flat`` of the first patch of a row of positions, by the number of the row."""
+        corner = np.unravel_index(row, self.shape[:-1]) if len(self.shape) > 1 else ()
+        return int(self.offsets(picture, *corner, 0).item())
 
     @property
     def layout(self) -> kernels.Layout:
-        """Where the numbers of a patch are in a picture, for kernels."""
+        """Where the numbers of a patch of two axes are, for kernels that compare patches."""
         return kernels.Layout(self.line, self.size[0], self.span, self.channels)
+
+    @cached_property
+    def lines(self) -> kernels.Lines:
+        """Where the numbers of a patch are in a picture, for kernels."""
+        starts = line_starts(self.pixels.shape[1:], self.size)
+        return kernels.Lines(starts, self.span, self.channels)
 
     def measures(self, positions: Array) -> Array:
         """Mean, minimum, maximum and squared contrast of the patches at these positions (n, 4)."""
         out = np.empty((len(positions), 4))
         offsets = self.offsets(*self.corners(positions))
-        kernels.measure(self.flat, offsets, self.layout, self.scale, out)
+        kernels.measure(self.flat, offsets, self.lines, self.scale, out)
         return out
 
     def gather(
@@ -110,7 +123,7 @@ class PatchGrid:
         that of each channel, 0 to subtract nothing.
         """
         treatment = kernels.Treatment(self.scale, int(groups), bool(normalize))
-        kernels.gather(self.flat, offsets, self.layout, treatment, out, means)
+        kernels.gather(self.flat, offsets, self.lines, treatment, out, means)
 
     def gather_known(
         self,
@@ -129,13 +142,27 @@ class PatchGrid:
         of the known pixels.
         """
         treatment = kernels.Treatment(self.scale, int(groups), bool(normalize))
-        kernels.gather_known(self.flat, mask, offsets, self.layout, treatment, float(fill), outputs)
+        kernels.gather_known(self.flat, mask, offsets, self.lines, treatment, float(fill), outputs)
+
+
+def line_starts(shape: tuple[int, ...], size: tuple[int, ...]) -> Array:
+    """Where the lines of a patch begin, from its corner on, in a picture (height, width, channels)."""
+    starts = np.zeros(1, np.int64)
+    for axis, side in enumerate(size[:-1]):
+        steps = math.prod(shape[axis + 1 :]) * np.arange(side)
+        starts = (starts[:, None] + steps).reshape(-1)
+    return starts
 
 
 def as_grids(
-    images: Any, size: tuple[int, int], as_gray: bool, dtype: np.dtype[Any]
+    images: Any, size: tuple[int, ...], as_gray: bool, dtype: np.dtype[Any]
 ) -> list[PatchGrid]:
     """Return pictures as grids, copied only if necessary; ``dtype`` is that of gray values."""
+    if len(size) != 2:
+        return [
+            PatchGrid(_as_kernel_type(picture[None]), size)
+            for picture in as_volumes(images, size, as_gray)
+        ]
     if isinstance(images, np.ndarray) and images.ndim == 4 and len(images) and not as_gray:
         as_pictures(images[:1])  # raises unless its shape and dtype are those of pictures
         check_fits(size, images.shape[1:], "the images")
@@ -160,8 +187,9 @@ def as_masks(mask: Any, grids: list[PatchGrid]) -> list[Array | None]:
     if mask is None:
         return [None] * len(grids)
     count = sum(grid.n_pictures for grid in grids)
-    shapes = (grids[0].pixels.shape[1:3], grids[0].pixels.shape[1:])
-    single = isinstance(mask, np.ndarray) and (mask.ndim == 2 or mask.shape in shapes)
+    axes = len(grids[0].size)
+    shapes = (grids[0].pixels.shape[1:-1], grids[0].pixels.shape[1:])
+    single = isinstance(mask, np.ndarray) and (mask.ndim == axes or mask.shape in shapes)
     given = [mask] if single else list(mask)
     if len(given) != count:
         message = f"mask must be one array for each of {count} pictures, got {len(given)}"
@@ -173,7 +201,8 @@ def as_masks(mask: Any, grids: list[PatchGrid]) -> list[Array | None]:
         first += grid.n_pictures
         shape = grid.pixels.shape[1:]
         marks = [
-            np.zeros(shape[:2], np.bool_) if one is None else as_mask(one, shape) for one in some
+            np.zeros(shape[:-1], np.bool_) if one is None else as_mask(one, shape[:-1], shape[-1])
+            for one in some
         ]
         out.append(np.stack(marks) if any(one.any() for one in marks) else None)
     return out

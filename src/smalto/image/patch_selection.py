@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +41,8 @@ def usable_positions(
     """Positions of the patches that are not left out, or None if all of them are usable."""
     if mask is None and not selection.skip_constant and selection.min_contrast == 0:
         return None
-    rows, columns = grid.shape
+    *outer, columns = grid.shape
+    rows = math.prod(outer)
     usable = np.empty((grid.n_pictures, rows, columns), np.bool_)
     bands = -(-rows // _ROWS)
     marks = None if mask is None else flat_mask(mask)
@@ -67,10 +69,9 @@ def is_flat(low: Array, high: Array, center: bool) -> Array:
 
 def count_missing_in_row(grid: PatchGrid, marks: Array, picture: int, row: int) -> Array:
     """The number of missing pixels in each patch of one row of positions."""
-    _, height, width, _ = grid.pixels.shape
-    count = np.empty(grid.shape[1], np.int32)
-    begin = (picture * height + row) * width
-    count_missing(marks, begin, width, *grid.size, np.empty(width, np.int32), count)
+    count, columns = np.empty(grid.shape[-1], np.int32), np.empty(grid.pixels.shape[-2], np.int32)
+    begin = grid.begin_of_row(picture, row) // grid.channels
+    count_missing(marks, begin, grid.lines.starts // grid.channels, grid.size[-1], columns, count)
     return count
 
 
@@ -78,19 +79,18 @@ def _left_out(
     grid: PatchGrid, marks: Array | None, selection: Selection, picture: int, row: int
 ) -> Array:
     """Whether each patch of one row of positions is left out."""
-    _, height, width, _ = grid.pixels.shape
-    columns = grid.shape[1]
-    begin = (picture * height + row) * grid.line
+    width, columns = grid.pixels.shape[-2], grid.shape[-1]
+    begin = grid.begin_of_row(picture, row)
     out = np.zeros(columns, np.bool_)
     if selection.skip_constant:
         lows, highs = np.empty((2, width), grid.pixels.dtype)
         low, high = np.empty((2, columns), grid.pixels.dtype)
-        extremes(grid.flat, begin, grid.layout, lows, highs, low, high)
+        extremes(grid.flat, begin, grid.lines, lows, highs, low, high)
         out |= is_flat(grid.scale * low, grid.scale * high, selection.center)
     if selection.min_contrast > 0:
         sums, squares = np.empty((2, width))
         contrast = np.empty(columns)
-        contrasts(grid.flat, begin, grid.layout, sums, squares, contrast)
+        contrasts(grid.flat, begin, grid.lines, sums, squares, contrast)
         out |= grid.scale**2 * contrast < selection.min_contrast**2
     if marks is not None:
         count = count_missing_in_row(grid, marks, picture, row)
@@ -98,7 +98,7 @@ def _left_out(
             out |= count > 0
         else:
             # Damaged patches are not left out for their constancy or contrast.
-            area = grid.size[0] * grid.size[1]
+            area = math.prod(grid.size)
             known = area - count
             out[count > 0] = False
             out |= (known < selection.min_known * area) | (known == 0)

@@ -36,8 +36,9 @@ class PatchSource(Source):
         One or several pictures of any size, (height, width) or (height, width, 3); a stack of RGB
         pictures with four axes; picture files. Unsigned integers are divided by the largest value
         of their type; floats are used as they are. Memory maps are read as patches are drawn.
-    patch_size : int or (int, int)
-        Height and width of a patch.
+    patch_size : int or tuple of int
+        Height and width of a patch. With three numbers, ``images`` are volumes (depth, height, width),
+        with one number, as in ``(32,)``, series (length,); both may have a last axis of channels.
     mask : array of bool, or sequence of them (or of None), optional
         True where a pixel is missing or damaged, one array per picture. Patches with such a pixel
         are left out, and its value does not matter (it may be NaN).
@@ -93,7 +94,7 @@ class PatchSource(Source):
     def __init__(
         self,
         images: Any,
-        patch_size: int | tuple[int, int],
+        patch_size: int | tuple[int, ...],
         *,
         mask: Any = None,
         min_known: float = 1.0,
@@ -107,7 +108,7 @@ class PatchSource(Source):
         n_threads: int | None = None,
     ) -> None:
         self.dtype = check_dtype(dtype)
-        grids = as_grids(images, check_patch_size(patch_size), bool(as_gray), self.dtype)
+        grids = as_grids(images, check_patch_size(patch_size, None), bool(as_gray), self.dtype)
         masks = as_masks(mask, grids)
         for number, (grid, marks) in enumerate(zip(grids, masks, strict=True)):
             check_pixels_finite(grid.pixels, f"images[{number}]", marks)
@@ -195,17 +196,20 @@ class PatchSource(Source):
         return out, means
 
     def positions(self, numbers: Array) -> Array:
-        """Picture number, row and column of the upper left corners of patches (n, 3)."""
+        """Picture number, row and column of the upper left corners of patches (n, 3).
+
+        For volumes and series there are as many columns as axes, and the number.
+        """
         numbers = self._check_numbers(numbers)
         owners = np.searchsorted(self._ends, numbers, side="right")
-        out = np.empty((len(numbers), 3), np.int64)
+        out = np.empty((len(numbers), 1 + len(self._grids[0].size)), np.int64)
         pictures = np.cumsum([0] + [grid.n_pictures for grid in self._grids])
         for owner in np.unique(owners):
             mine = np.flatnonzero(owners == owner)
             first = self._ends[owner - 1] if owner else 0
             positions = self._positions_in(owner, numbers[mine] - first)
-            picture, row, column = self._grids[owner].corners(positions)
-            out[mine] = np.stack([pictures[owner] + picture, row, column], axis=1)
+            picture, *corner = self._grids[owner].corners(positions)
+            out[mine] = np.stack([pictures[owner] + picture, *corner], axis=1)
         return out
 
     def is_dull(self, numbers: Array, min_contrast: float = 0.0) -> Array:

@@ -14,20 +14,28 @@ from smalto.image.smooth_part import smooth_part
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as floats (height, width, channels) in its own units, and its original form."""
+    """A picture as floats (height, width, channels) in its own units, and its original form.
+
+    It may have any number of axes in place of height and width.
+    """
 
     pixels: Array
     dtype: np.dtype[Any]
     channel_axis: int | None
-    sides: tuple[int, int] | None = None  # height and width, if the pixels have been mirrored
+    sides: tuple[int, ...] | None = None  # height and width, if the pixels have been mirrored
     masked: Any = None  # the masked array that the picture was given as
 
-    def mirrored(self, size: tuple[int, int]) -> Picture:
+    @property
+    def axes(self) -> int:
+        """Number of axes without that of the channels: 2 for a picture, 3 for a volume."""
+        return self.pixels.ndim - 1
+
+    def mirrored(self, size: tuple[int, ...]) -> Picture:
         """Return the picture continued by its mirror image if it is smaller than a patch."""
         pixels = mirror(self.pixels, size)
         if pixels is self.pixels:
             return self
-        return replace(self, pixels=pixels, sides=self.pixels.shape[:2])
+        return replace(self, pixels=pixels, sides=self.pixels.shape[:-1])
 
     @property
     def hidden(self) -> Array | None:
@@ -42,15 +50,15 @@ class Picture:
         Integers are rounded and clipped to the range of their type. Masked values stay as they were.
         """
         if self.sides is not None:
-            pixels = pixels[: self.sides[0], : self.sides[1]]
+            pixels = pixels[tuple(slice(side) for side in self.sides)]
         if self.dtype.kind == "u":
             most = np.iinfo(self.dtype).max
             # float64 rounds the largest uint64 up: clip to the largest float64 below it.
             top = np.nextafter(float(most), 0.0) if int(float(most)) > most else float(most)
             pixels = np.rint(np.clip(pixels, 0.0, top))
-        out = pixels[:, :, 0] if self.channel_axis is None else pixels
+        out = pixels[..., 0] if self.channel_axis is None else pixels
         if self.channel_axis is not None:
-            out = np.moveaxis(out, 2, self.channel_axis)
+            out = np.moveaxis(out, -1, self.channel_axis)
         out = np.ascontiguousarray(out).astype(self.dtype)
         if self.masked is None:
             return out
@@ -58,7 +66,7 @@ class Picture:
         return np.ma.array(np.where(hidden, np.ma.getdata(self.masked), out), mask=hidden.copy())
 
 
-def mirror(pixels: Array, size: tuple[int, int]) -> Array:
+def mirror(pixels: Array, size: tuple[int, ...]) -> Array:
     """Continue the sides (height, width) that are shorter than a patch by their mirror image.
 
     There are then as many positions of patches along them as a patch is long.
@@ -67,31 +75,49 @@ def mirror(pixels: Array, size: tuple[int, int]) -> Array:
              for own, side in zip(pixels.shape, size, strict=False)]  # fmt: skip
     if not any(short):
         return pixels
-    rest = [(0, 0)] * (pixels.ndim - 2)
-    return np.pad(pixels, [(0, short[0]), (0, short[1]), *rest], mode="symmetric")
+    rest = [(0, 0)] * (pixels.ndim - len(size))
+    return np.pad(pixels, [*((0, more) for more in short), *rest], mode="symmetric")
 
 
 def as_picture(
-    image: Any, channel_axis: int | None, *, what: str = "image", mask: Array | None = None
+    image: Any,
+    channel_axis: int | None,
+    *,
+    what: str = "image",
+    mask: Array | None = None,
+    axes: int | None = 2,
 ) -> Picture:
     """Check a picture and copy it to floats with the channels last.
+
+    It must have so many ``axes`` beside that of the channels; with None any number. What looks
+    like a color picture without an axis of channels is refused unless ``axes`` is 3, and what looks
+    like a gray one with such an axis unless ``axes`` is 1.
 
     Values where ``mask`` (height, width) is True are not checked and may be NaN. Without a mask,
     those that are masked in a NumPy masked array are replaced by local means of the others.
     """
     given = np.asarray(np.ma.getdata(image))
     check_pixel_type(given, what)
-    wanted = 2 if channel_axis is None else 3
-    if given.ndim != wanted or not given.size:
-        hint = ""
-        if given.ndim == 3 and channel_axis is None and 3 in (given.shape[0], given.shape[2]):
-            hint = f"; for a color picture pass channel_axis={0 if given.shape[0] == 3 else -1}"
+    rest = 0 if channel_axis is None else 1
+    hint = ""
+    if (
+        given.ndim == 3
+        and axes != 3
+        and channel_axis is None
+        and 3 in (given.shape[0], given.shape[2])
+    ):
+        hint = f"; for a color picture pass channel_axis={0 if given.shape[0] == 3 else -1}"
+        hint += "" if axes == 2 else ", for a volume a patch_size of three numbers"
+    if given.ndim == 2 and channel_axis is not None and axes is None:
+        hint = "; for a gray picture leave channel_axis out, for a series pass patch_size=(32,)"
+    is_wrong = given.ndim != axes + rest if axes is not None else given.ndim <= rest
+    if is_wrong or not given.size or hint:
         shape = "shape (height, width)" if channel_axis is None else "two axes and one of channels"
         message = f"{what} must have {shape}, got shape {given.shape}{hint}"
         raise ValueError(message)
     if channel_axis is not None:
-        channel_axis = check_integer("channel_axis", channel_axis, low=-3)
-        if channel_axis > 2:
+        channel_axis = check_integer("channel_axis", channel_axis, low=-given.ndim)
+        if channel_axis >= given.ndim:
             message = (
                 f"channel_axis must be an axis of a picture of shape {given.shape}, "
                 f"got {channel_axis}"
@@ -99,7 +125,7 @@ def as_picture(
             raise ValueError(message)
     pixels = _channels_last(given, channel_axis)
     hidden = None if mask is not None else _hidden(image, channel_axis, what)
-    missing = mask if hidden is None else np.asarray(hidden.any(axis=2))
+    missing = mask if hidden is None else np.asarray(hidden.any(axis=-1))
     check_pixels_finite(pixels, what, missing)
     dtype = np.float32 if given.dtype.itemsize <= 2 else float_dtype(given.dtype)
     pixels = np.array(pixels, dtype=dtype, order="C")
@@ -114,13 +140,13 @@ def _hidden(image: Any, channel_axis: int | None, what: str) -> Array | None:
     if not np.ma.is_masked(image):
         return None
     hidden = _channels_last(np.ma.getmaskarray(image), channel_axis)
-    if hidden.any(axis=2).all():
-        message = f"all of the {hidden[:, :, 0].size} pixels of {what} are masked"
+    if hidden.any(axis=-1).all():
+        message = f"all of the {hidden[..., 0].size} pixels of {what} are masked"
         raise ValueError(message)
     return hidden
 
 
 def _channels_last(values: Array, channel_axis: int | None) -> Array:
     if channel_axis is None:
-        return values[:, :, None]
-    return np.moveaxis(values, channel_axis, 2)
+        return values[..., None]
+    return np.moveaxis(values, channel_axis, -1)

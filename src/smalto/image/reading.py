@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
-from smalto.image.checks import check_pixel_type
+from smalto.image.checks import check_fits, check_pixel_type
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm", ".gif")
 
@@ -66,6 +66,33 @@ def as_pixels(image: Any, what: str) -> Array:
         raise ValueError(message)
     check_pixel_type(pixels, what)
     return pixels if pixels.ndim == 3 else pixels[:, :, None]
+
+
+def as_volumes(images: Any, size: tuple[int, ...], as_gray: bool) -> list[Array]:
+    """Return arrays with as many axes as a patch, or one more for channels, each with channels last."""
+    axes = len(size)
+    if as_gray:
+        message = f"as_gray is for pictures, but patch_size {size} has {axes} axes"
+        raise ValueError(message)
+    given = [images] if isinstance(images, np.ndarray) else list(images)
+    out = []
+    for i, volume in enumerate(given):
+        what = "images" if isinstance(images, np.ndarray) else f"images[{i}]"
+        values = volume if isinstance(volume, np.ndarray) else np.asarray(volume)
+        if values.ndim not in (axes, axes + 1) or not values.size:
+            message = (
+                f"{what} must have {axes} axes, as patch_size {size} has, and may have one more for "
+                f"channels, got shape {values.shape}"
+            )
+            raise ValueError(message)
+        check_pixel_type(values, what)
+        values = values if values.ndim > axes else values[..., None]
+        check_fits(size, values.shape, what)
+        out.append(values)
+    if not out or len({values.shape[-1] for values in out}) > 1:
+        message = f"images must all have as many channels, got {[v.shape[-1] for v in out]}"
+        raise ValueError(message)
+    return out
 
 
 def as_pictures(images: Any) -> list[Array]:

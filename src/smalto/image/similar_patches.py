@@ -12,6 +12,7 @@ from smalto.coders.signals import Signals
 from smalto.image.averaging import PatchAverage
 from smalto.image.patch_coding import compose, cut
 from smalto.image.patch_grid import PatchGrid
+from smalto.image.stages import follow
 from smalto.kernels.image.patch_matching import nearest_alike
 from smalto.threads import run_tasks, single_threaded_blas
 
@@ -46,7 +47,7 @@ def similar_groups(
 def mean_of_groups(grid: PatchGrid, groups: Array, n_threads: int) -> PatchAverage:
     """Average of groups whose patches are all replaced by their mean."""
     average = PatchAverage(grid.pixels.shape[1:], grid.size)
-    for begin in range(0, len(groups), _AT_ONCE):
+    for begin in follow(range(0, len(groups), _AT_ONCE), "averaging groups"):
         members = groups[begin : begin + _AT_ONCE]
         _, rows, columns = grid.corners(members.reshape(-1))
         X = _cut_groups(grid, grid.offsets(0, rows, columns), members.shape[1], n_threads)
@@ -62,7 +63,7 @@ def code_over_shared_atoms(
     average = PatchAverage(grid.pixels.shape[1:], grid.size)
     with single_threaded_blas():
         prepared = prepare(D, coder, n_threads)
-        for begin in range(0, len(groups), _AT_ONCE):
+        for begin in follow(range(0, len(groups), _AT_ONCE), "coding groups"):
             some = groups[begin : begin + _AT_ONCE]
             _, rows, columns = grid.corners(some.reshape(-1))
             X, means = cut(grid, grid.offsets(0, rows, columns), D.dtype, n_threads)
@@ -87,7 +88,7 @@ def code_over_each_other(
     n, channels = groups.shape[1], grid.channels
     ridge = n * sigma**2 * np.eye(n)
     with single_threaded_blas():
-        for begin in range(0, len(groups), _AT_ONCE):
+        for begin in follow(range(0, len(groups), _AT_ONCE), "filtering groups"):
             members = groups[begin : begin + _AT_ONCE]
             _, rows, columns = grid.corners(members.reshape(-1))
             offsets = grid.offsets(0, rows, columns)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy import ndimage, sparse
 from scipy.sparse.linalg import cg
@@ -25,7 +27,7 @@ def smooth_part(pixels: Array, mask: Array, n_threads: int = 1) -> Array:
     filled = pixels.copy()
     filled[mask] = filled[tuple(index[mask] for index in nearest)]
     del nearest
-    origin = filled[0, 0].copy()  # a picture of a single color becomes exactly zero
+    origin = filled[(0,) * mask.ndim].copy()  # a picture of a single color becomes exactly zero
     filled -= origin
     out = np.empty_like(pixels)
 
@@ -34,9 +36,9 @@ def smooth_part(pixels: Array, mask: Array, n_threads: int = 1) -> Array:
         first, bottom = max(top - _OVERLAP, 0), min(top + _BAND, len(pixels))
         some = slice(first, min(bottom + _OVERLAP, len(pixels)))
         band = fill_smoothly(filled[some], mask[some])
-        for channel in range(pixels.shape[2]):
-            means = ndimage.gaussian_filter(band[:, :, channel], _WIDTH)
-            out[top:bottom, :, channel] = means[top - first : bottom - first]
+        for channel in range(pixels.shape[-1]):
+            means = ndimage.gaussian_filter(band[..., channel], _WIDTH)
+            out[top:bottom, ..., channel] = means[top - first : bottom - first]
 
     with single_threaded_blas():
         run_tasks(task, -(-len(pixels) // _BAND), n_threads)
@@ -53,7 +55,7 @@ def fill_smoothly(pixels: Array, mask: Array) -> Array:
     curvature = laplacian[:, mask.reshape(-1)]
     square = (curvature.T @ curvature).tocsr()
     precision = sparse.diags_array(1.0 / square.diagonal())
-    for channel in np.moveaxis(out, 2, 0):
+    for channel in np.moveaxis(out, -1, 0):
         # Solve for the change of the present values.
         gradient = -(curvature.T @ (laplacian @ channel.reshape(-1)))
         channel[mask] += cg(square, gradient, rtol=1e-4, maxiter=_MAX_ITER, M=precision)[0]
@@ -62,19 +64,18 @@ def fill_smoothly(pixels: Array, mask: Array) -> Array:
 
 def _laplacian(mask: Array) -> sparse.csc_array:
     """Sum of the differences to the neighbors, for pixels in the mask or next to it."""
-    height, width = mask.shape
     rows = ndimage.binary_dilation(mask).reshape(-1).nonzero()[0]
-    row, column = np.divmod(rows, width)
+    places = np.unravel_index(rows, mask.shape)
     numbers = np.arange(len(rows))
     parts: list[tuple[Array, Array, Array]] = []
     degree = np.zeros(len(rows))
-    for down, right in ((-1, 0), (1, 0), (0, -1), (0, 1)):
-        inside = (row + down >= 0) & (row + down < height)
-        inside &= (column + right >= 0) & (column + right < width)
-        parts.append(
-            (numbers[inside], rows[inside] + down * width + right, np.full(inside.sum(), -1.0))
-        )
-        degree += inside
+    for axis, place in enumerate(places):
+        step = math.prod(mask.shape[axis + 1 :])
+        for way in (-1, 1):
+            inside = (place + way >= 0) & (place + way < mask.shape[axis])
+            neighbors = rows[inside] + way * step
+            parts.append((numbers[inside], neighbors, np.full(inside.sum(), -1.0)))
+            degree += inside
     parts.append((numbers, rows, degree))
     i, j, values = (np.concatenate(part) for part in zip(*parts, strict=True))
     return sparse.csc_array((values, (i, j)), shape=(len(rows), mask.size))

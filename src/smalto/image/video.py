@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from smalto.coders import ErrorBound
 from smalto.coders.base import Coder, check_coder
 from smalto.image.checks import check_fits, check_patch_size, check_stride
 from smalto.image.denoise import average_over, default_gain
+from smalto.image.moving_patches import Frame, filter_along_motion
 from smalto.image.noise import estimate_noise
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.patch_source import NoPatchError, PatchSource
@@ -28,6 +29,7 @@ from smalto.sources import ArraySource, Order
 from smalto.threads import resolve_threads
 
 _BATCH = 1024  # patches per learning step
+_PASSES = 2  # of joint filters
 
 
 class FrameLearner:
@@ -197,6 +199,7 @@ def denoise_video(
     gain: float | None = None,
     blend: float = 0.01,
     stride: int = 1,
+    joint: bool = False,
     n_threads: int | None = None,
     random_state: Any = None,
 ) -> Iterator[Array]:
@@ -224,6 +227,10 @@ def denoise_video(
         As for `FrameLearner`.
     gain, blend, stride
         As for `denoise`.
+    joint : bool, default False
+        Refine the result in groups of similar patches, as in `denoise`, which follow the motion over
+        three frames before and after: better by about a decibel, and slower. Frames are ready six
+        frames later, and memory holds some more of them.
 
     Yields
     ------
@@ -250,21 +257,59 @@ def denoise_video(
     >>> len(clean), bool(np.std(clean) < 1.0)
     (4, True)
     """
-    size = check_patch_size(patch_size)
-    depth, stride = check_integer("depth", depth), check_stride(stride, size)
+    size, threads = check_patch_size(patch_size), resolve_threads(n_threads)
     blend = check_finite_number("blend", blend, low=0.0)
-    gain = None if gain is None else check_finite_number("gain", gain, low=0.0)
-    sigma = None if sigma is None else check_finite_number("sigma", sigma, low=0.0)
-    check_number("retain", retain, low=0.0, high=1.0)
-    settings: dict[str, Any] = {
-        "retain": retain,
+    learning: dict[str, Any] = {
+        "n_atoms": n_atoms,
+        "retain": check_number("retain", retain, low=0.0, high=1.0),
         "steps_per_frame": steps_per_frame,
-        "n_threads": resolve_threads(n_threads),
+        "n_threads": threads,
         "random_state": random_state,
     }
+    gain = None if gain is None else check_finite_number("gain", gain, low=0.0)
+    sigma = None if sigma is None else check_finite_number("sigma", sigma, low=0.0)
+    patches = _Patches(check_integer("depth", depth), size, check_stride(stride, size), gain)
+    estimates = _estimates(frames, sigma, channel_axis, patches, learning)
+    pictures: deque[Picture] = deque()
+
+    def kept() -> Iterator[Frame]:
+        for picture, frame in estimates:
+            pictures.append(picture)
+            yield frame
+
+    results: Iterator[Frame] = kept()
+    for _ in range(_PASSES if joint else 0):
+        results = filter_along_motion(results, threads)
+    for frame in results:
+        clean = frame.guide + blend / (1.0 + blend) * (frame.noisy - frame.guide)
+        yield pictures.popleft().convert_back(clean)
+
+
+@dataclass(frozen=True)
+class _Patches:
+    """How patches extend over frames, and how exactly they are coded."""
+
+    depth: int
+    size: tuple[int, ...]
+    stride: int
+    gain: float | None
+
+
+def _estimates(
+    frames: Iterable[Any],
+    sigma: float | None,
+    channel_axis: int | None,
+    patches: _Patches,
+    learning: dict[str, Any],
+) -> Iterator[tuple[Picture, Frame]]:
+    """Yield frames, and estimates of them without noise, from patches over consecutive frames.
+
+    ``learning`` has the arguments of `FrameLearner`.
+    """
+    size = patches.size
     window: deque[_Pending] = deque()
     learner: FrameLearner | None = None
-    noise_level = _NoiseLevel(sigma, retain)
+    noise_level = _NoiseLevel(sigma, learning["retain"])
     for number, frame in enumerate(frames):
         picture = as_picture(frame, channel_axis, what=f"frame {number}")
         if window and picture.pixels.shape != window[0].picture.pixels.shape:
@@ -275,31 +320,23 @@ def denoise_video(
             raise ValueError(message)
         check_fits(size, picture.pixels.shape, f"frame {number}")
         noise = noise_level.update(frame, channel_axis)
-        window.append(_Pending.of(picture))
-        if len(window) == depth:
+        window.append(_Pending.of(picture, noise))
+        if len(window) == patches.depth:
             grid = PatchGrid(_as_channels(window)[None], size)
             m = grid.n_features
-            error = (default_gain(m) if gain is None else gain) * noise
+            error = (default_gain(m) if patches.gain is None else patches.gain) * noise
             if learner is None:
-                learner = FrameLearner(size, n_atoms, ErrorBound(m * error**2), **settings)
-            _clean(window, grid, learner, error, stride)
-            yield window.popleft().result(blend)
+                coder = ErrorBound(m * error**2)
+                learner = FrameLearner((size[0], size[1]), coder=coder, **learning)
+            _clean(window, grid, learner, error, patches.stride)
+            yield window.popleft().result()
     if window and learner is None:  # fewer frames than a patch is deep
-        yield from denoise_video(
-            [pending.picture.convert_back(pending.picture.pixels) for pending in window],
-            sigma,
-            channel_axis=channel_axis,
-            depth=len(window),
-            patch_size=size,
-            n_atoms=n_atoms,
-            gain=gain,
-            blend=blend,
-            stride=stride,
-            **settings,
-        )
+        again = [pending.picture.convert_back(pending.picture.pixels) for pending in window]
+        fewer = replace(patches, depth=len(window))
+        yield from _estimates(again, sigma, channel_axis, fewer, learning)
         return
     while window:
-        yield window.popleft().result(blend)
+        yield window.popleft().result()
 
 
 @dataclass(frozen=True)
@@ -307,20 +344,18 @@ class _Pending:
     """A frame that patches still cover, and sums over the patches so far."""
 
     picture: Picture
+    sigma: float
     total: Array
     weight: Array
 
     @classmethod
-    def of(cls, picture: Picture) -> _Pending:
+    def of(cls, picture: Picture, sigma: float) -> _Pending:
         """A frame that no patch has covered yet."""
-        return cls(picture, *np.zeros((2, *picture.pixels.shape)))
+        return cls(picture, sigma, *np.zeros((2, *picture.pixels.shape)))
 
-    def result(self, blend: float) -> Array:
-        """The mean of the patches, blended with the noisy frame."""
-        clean = self.total / self.weight
-        return self.picture.convert_back(
-            clean + blend / (1.0 + blend) * (self.picture.pixels - clean)
-        )
+    def result(self) -> tuple[Picture, Frame]:
+        """The frame, and the mean of its patches."""
+        return self.picture, Frame(self.picture.pixels, self.total / self.weight, self.sigma)
 
 
 class _NoiseLevel:

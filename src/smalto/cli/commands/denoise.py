@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from smalto.checks import Array
+from smalto.cli.errors import fail
+from smalto.cli.films import is_film, restore_film
+from smalto.cli.inputs import open_picture
 from smalto.cli.option_types import (
     Atoms,
     Compare,
@@ -24,6 +29,7 @@ from smalto.cli.picture_tasks import plan_of
 from smalto.cli.restoration import Restored, Settings, dictionary_settings, restore_all
 
 if TYPE_CHECKING:
+    from smalto.image import PoissonNoise
     from smalto.image.files.picture_file import PictureFile
 
 _FAR = 20.0  # times: then a given sigma is questioned
@@ -45,6 +51,28 @@ def denoise(
         bool,
         typer.Option("--sure", help="Use --sigma even if it is far from what the picture shows."),
     ] = False,
+    sigma_map: Annotated[
+        Path | None,
+        typer.Option(
+            help="A picture or .npy file of the same size with that of each pixel.",
+            show_default=False,
+        ),
+    ] = None,
+    poisson: Annotated[
+        bool,
+        typer.Option(
+            "--poisson",
+            help="The noise of a camera, stronger where there is more light; for pictures that are "
+            "linear in the light. It is estimated unless --gain is given.",
+        ),
+    ] = False,
+    gain: Annotated[
+        float | None,
+        typer.Option(help="With --poisson: levels of the file per photon.", show_default=False),
+    ] = None,
+    read_noise: Annotated[
+        float, typer.Option(min=0, help="With --gain: standard deviation of the noise in the dark.")
+    ] = 0,
     joint: Annotated[
         bool, typer.Option("--joint", help="Code similar patches together: better, but slower.")
     ] = False,
@@ -58,7 +86,7 @@ def denoise(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Remove noise from pictures.
+    """Remove noise from pictures, or from a film.
 
     The result has the bits, the alpha channel, the color profile, the EXIF and the resolution of the
     picture; what its format cannot keep is said. A folder is gone on with after Ctrl-C by the same
@@ -69,13 +97,46 @@ def denoise(
       smalto denoise noisy.png -o clean.png --compare before-after.png
 
       smalto denoise photos/ -o clean/ --report clean.html
+
+      smalto denoise film.mp4 -o clean.mp4 --joint
     """
+    if sum([sigma is not None, sigma_map is not None, poisson]) > 1:
+        fail("give only one of --sigma, --sigma-map and --poisson")
+    if (gain is not None and not poisson) or (read_noise and gain is None):
+        fail("--gain belongs to --poisson, and --read-noise to --gain")
+    if gain is not None and not gain > 0:
+        fail(f"--gain must be > 0, got {gain:g}")
+    if any(is_film(picture) for picture in pictures):
+        if len(pictures) > 1:
+            fail("a film can only be denoised alone")
+        unfit = {
+            "--sigma-map": sigma_map, "--poisson": poisson, "--model": model, "--compare": compare,
+            "--report": report, "--sure": sure, "--jobs": jobs > 1,
+        }  # fmt: skip
+        for name, value in unfit.items():
+            if value:
+                fail(f"{name} is for pictures, not for films")
+        sizes = {"n_atoms": atoms, "patch_size": patch}
+        given = {name: value for name, value in sizes.items() if value is not None}
+        restore_film(
+            pictures[0], out, force, sigma=sigma, joint=joint, n_threads=threads, random_state=seed,
+            **given,
+        )  # fmt: skip
+        return
     plan = plan_of(pictures, out, compare, report, force)
 
     def restore(picture: PictureFile, settings: Settings) -> Restored:
         from smalto import image
 
-        level = _level(picture, sigma, sure, settings)
+        level: float | Array | PoissonNoise
+        if sigma_map is not None:
+            level, about = _map(sigma_map, picture), f"noise by {sigma_map}"
+        elif poisson:
+            level = _camera_noise(picture, gain, read_noise, settings)
+            about = f"{level.gain:.3g} levels per photon, read noise {level.read_noise:.3g}"
+        else:
+            level = _level(picture, sigma, sure, settings)
+            about = f"noise {level:.3g}"
         pixels = image.denoise(
             picture.pixels,
             level,
@@ -86,9 +147,45 @@ def denoise(
             random_state=seed,
             **dictionary_settings(model, atoms, patch, picture.pixels.ndim == 3 and not joint),
         )
-        return Restored(pixels, picture.alpha, f"noise {level:.3g}")
+        return Restored(pixels, picture.alpha, about)
 
     restore_all(plan, restore, "denoising", jobs, threads)
+
+
+def _map(path: Path, picture: PictureFile) -> Array:
+    """Read a map of the noise, for the pixels as they are stored."""
+    from smalto.image.files.picture_file import turned_back
+
+    levels = open_picture(path).upright().pixels
+    shown = picture.upright().pixels.shape
+    if levels.shape[:2] != shown[:2] or (levels.ndim == 3 and levels.shape != shown):
+        message = (
+            f"{path} is {levels.shape[1]} x {levels.shape[0]}, the picture {shown[1]} x {shown[0]}: "
+            "they must have the same size"
+        )
+        raise ValueError(message)
+    return turned_back(levels, picture.metadata.orientation)
+
+
+def _camera_noise(
+    picture: PictureFile, gain: float | None, read_noise: float, settings: Settings
+) -> PoissonNoise:
+    """Return the noise of a camera, given or estimated."""
+    from smalto import image
+
+    if gain is not None:
+        return image.PoissonNoise(gain, read_noise)
+    try:
+        found = image.estimate_poisson_noise(picture.pixels, channel_axis=picture.channel_axis)
+    except ValueError as error:
+        message = (
+            f"{settings.source}: the noise cannot be estimated: leave --poisson out, or give --gain"
+        )
+        raise ValueError(message) from error
+    settings.say(
+        f"noise: {found.gain:.3g} levels per photon, read noise {found.read_noise:.3g} levels"
+    )
+    return found
 
 
 def _level(picture: PictureFile, sigma: float | None, sure: bool, settings: Settings) -> float:

@@ -1,7 +1,8 @@
 """Cutting patches out of pictures, and putting them back.
 
 Pictures are flat: pixel (r, c) of frame f of a stack (frames, height, width, channels) begins
-at ``((f·height + r)·width + c)·channels``.
+at ``((f·height + r)·width + c)·channels``. They may have any number of axes: a patch is a number of
+lines, each of them contiguous.
 """
 
 from __future__ import annotations
@@ -14,10 +15,18 @@ MEAN, LOW, HIGH, CONTRAST = 0, 1, 2, 3  # columns of the measures of patches
 
 
 class Layout(NamedTuple):
-    """Where the numbers of a patch are in a picture: ``height`` lines of ``span`` numbers."""
+    """Where the numbers of a patch are in a picture of two axes: ``height`` lines of ``span``."""
 
     line: int  # numbers in a line of the picture
     height: int  # lines of a patch
+    span: int  # numbers in a line of a patch: its width times the channels
+    channels: int
+
+
+class Lines(NamedTuple):
+    """Where the numbers of a patch with any number of axes are: lines of ``span`` numbers."""
+
+    starts: Any  # where each line begins, from the corner of the patch on
     span: int  # numbers in a line of a patch: its width times the channels
     channels: int
 
@@ -39,13 +48,14 @@ class Sums(NamedTuple):
 
 
 @summing
-def measure(flat, corners, layout, scale, measures):
+def measure(flat, corners, lines, scale, measures):
     """Measure the patches that begin at ``corners``, with values multiplied by ``scale``.
 
     ``measures`` (n, 4) receives the mean, the smallest and the largest value, and the mean over
     channels of the variance over pixels.
     """
-    line, height, span, channels = layout
+    starts, span, channels = lines
+    height = starts.size
     size = height * span
     for i in range(corners.size):
         start = corners[i]
@@ -55,7 +65,7 @@ def measure(flat, corners, layout, scale, measures):
             origin = float(flat[start + channel])  # values relative to it, so that little cancels
             sums = squares = 0.0
             for a in range(height):
-                begin = start + a * line
+                begin = start + starts[a]
                 for at in range(begin + channel, begin + span, channels):
                     low = min(low, flat[at])
                     high = max(high, flat[at])
@@ -71,13 +81,14 @@ def measure(flat, corners, layout, scale, measures):
 
 
 @summing
-def gather(flat, corners, layout, treatment, out, means):
+def gather(flat, corners, lines, treatment, out, means):
     """Copy the patches that begin at ``corners`` to the rows of ``out``.
 
     The means that are subtracted go to ``means`` (n, groups). Everything is computed in float64
     and rounded once.
     """
-    line, height, span, _ = layout
+    starts, span, _ = lines
+    height = starts.size
     scale, groups, normalize = treatment
     size = height * span
     step = max(groups, 1)
@@ -87,7 +98,7 @@ def gather(flat, corners, layout, treatment, out, means):
             origin = float(flat[start + g])
             mean = 0.0
             for a in range(height):
-                begin = start + a * line
+                begin = start + starts[a]
                 for at in range(begin + g, begin + span, step):
                     mean += flat[at] - origin
             means[i, g] = scale * (origin + mean * step / size)
@@ -97,7 +108,7 @@ def gather(flat, corners, layout, treatment, out, means):
             for g in range(step):
                 mean = means[i, g] if groups else 0.0
                 for a in range(height):
-                    begin = start + a * line
+                    begin = start + starts[a]
                     for at in range(begin + g, begin + span, step):
                         value = scale * flat[at] - mean
                         squares += value * value
@@ -105,24 +116,25 @@ def gather(flat, corners, layout, treatment, out, means):
         for g in range(step):
             mean = means[i, g] if groups else 0.0
             for a in range(height):
-                begin = start + a * line
+                begin = start + starts[a]
                 for b in range(g, span, step):
                     out[i, a * span + b] = (scale * flat[begin + b] - mean) * factor
 
 
 @kernel
-def extremes(flat, begin, layout, lows, highs, out_low, out_high):
+def extremes(flat, begin, lines, lows, highs, out_low, out_high):
     """The smallest and the largest value of each patch in one row of patches.
 
     Their upper left corners are in the line of the picture that starts at ``begin``; ``lows`` and
     ``highs`` are scratch for a line of pixels.
     """
-    line, height, span, channels = layout
-    pixels = line // channels
+    starts, span, channels = lines
+    height = starts.size
+    pixels = lows.size
     for p in range(pixels):
         lows[p] = highs[p] = flat[begin + p * channels]
     for a in range(height):
-        at = begin + a * line
+        at = begin + starts[a]
         for channel in range(channels):
             for p in range(pixels):
                 value = flat[at + p * channels + channel]
@@ -139,13 +151,14 @@ def extremes(flat, begin, layout, lows, highs, out_low, out_high):
 
 
 @kernel
-def contrasts(flat, begin, layout, sums, squares, out):
+def contrasts(flat, begin, lines, sums, squares, out):
     """The mean over channels of the variance over pixels, of each patch in one row of patches.
 
     Sums are taken afresh for each patch, relative to a pixel nearby: nothing drifts, little
     cancels. ``sums`` and ``squares`` are scratch for a line of pixels.
     """
-    line, height, span, channels = layout
+    starts, span, channels = lines
+    height = starts.size
     width = span // channels
     count = height * width
     places = out.size
@@ -156,7 +169,7 @@ def contrasts(flat, begin, layout, sums, squares, out):
             total = square = 0.0
             at = begin + p * channels + channel
             for a in range(height):
-                value = flat[at + a * line] - origin
+                value = flat[at + starts[a]] - origin
                 total += value
                 square += value * value
             sums[p] = total
@@ -170,12 +183,13 @@ def contrasts(flat, begin, layout, sums, squares, out):
 
 
 @kernel
-def put(patches, means, corners, weights, layout, sums):
+def put(patches, means, corners, weights, lines, sums):
     """Add patches, with their ``means`` (n, groups) added back, to sums of weighted values.
 
     Where all patches agree the average is exact.
     """
-    line, height, span, _ = layout
+    starts, span, _ = lines
+    height = starts.size
     origin, total, weight = sums
     groups = means.shape[1]
     for i in range(corners.size):
@@ -183,7 +197,7 @@ def put(patches, means, corners, weights, layout, sums):
         for g in range(groups):
             mean = means[i, g]
             for a in range(height):
-                at = corners[i] + a * line
+                at = corners[i] + starts[a]
                 for b in range(g, span, groups):
                     value = patches[i, a * span + b] + mean
                     first = origin[at + b] if weight[at + b] > 0.0 else value
@@ -205,14 +219,15 @@ def decode(indptr, indices, values, D, out):
 
 
 @kernel
-def gather_known(flat, mask, corners, layout, treatment, hole, outputs):
+def gather_known(flat, mask, corners, lines, treatment, hole, outputs):
     """Copy patches as `gather` does where pixels are missing; means and norms are of known ones.
 
     ``mask`` (flat, one number per pixel) is nonzero where a pixel is missing; its values become
     ``hole``. ``outputs`` are patches (n, m), means (n, groups), and whether a value is missing
     (n, m).
     """
-    line, height, span, channels = layout
+    starts, span, channels = lines
+    height = starts.size
     scale, groups, normalize = treatment
     out, means, missing = outputs
     step = max(groups, 1)
@@ -221,7 +236,7 @@ def gather_known(flat, mask, corners, layout, treatment, hole, outputs):
         for g in range(step):
             mean, known = 0.0, 0
             for a in range(height):
-                begin = start + a * line
+                begin = start + starts[a]
                 for b in range(g, span, step):
                     missing[i, a * span + b] = mask[(begin + b) // channels] != 0
                     if not missing[i, a * span + b]:
@@ -233,7 +248,7 @@ def gather_known(flat, mask, corners, layout, treatment, hole, outputs):
         for g in range(step):
             mean = means[i, g] if groups else 0.0
             for a in range(height):
-                begin = start + a * line
+                begin = start + starts[a]
                 for b in range(g, span, step):
                     if missing[i, a * span + b]:
                         out[i, a * span + b] = hole
@@ -248,12 +263,15 @@ def gather_known(flat, mask, corners, layout, treatment, hole, outputs):
 
 
 @kernel
-def count_missing(mask, begin, line, height, width, columns, out):
-    """Count the masked pixels of each patch in one row of patches; the mask is flat, of uint8."""
-    for p in range(line):
+def count_missing(mask, begin, starts, width, columns, out):
+    """Count the masked pixels of each patch in one row of patches; the mask is flat, of uint8.
+
+    ``starts`` and ``begin`` count pixels; ``columns`` is scratch for a line of them.
+    """
+    for p in range(columns.size):
         count = 0
-        for a in range(height):
-            count += mask[begin + a * line + p]
+        for a in range(starts.size):
+            count += mask[begin + starts[a] + p]
         columns[p] = count
     for p in range(out.size):
         count = 0
