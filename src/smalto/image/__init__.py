@@ -2,6 +2,7 @@
 
 from smalto.image.averaging import PatchAverage, reconstruct
 from smalto.image.denoise import denoise
+from smalto.image.fixed_atoms import cosine_atoms, natural_atoms
 from smalto.image.inpaint import inpaint
 from smalto.image.luminance import luminance
 from smalto.image.noise import estimate_noise
@@ -14,11 +15,13 @@ __all__ = [
     "FrameLearner",
     "PatchAverage",
     "PatchSource",
+    "cosine_atoms",
     "denoise",
     "denoise_video",
     "estimate_noise",
     "inpaint",
     "luminance",
+    "natural_atoms",
     "read_picture",
     "reconstruct",
     "text_mask",

@@ -45,9 +45,15 @@ def denoise(
         bool,
         typer.Option("--sure", help="Use --sigma even if it is far from what the picture shows."),
     ] = False,
-    joint: Annotated[
-        bool, typer.Option("--joint", help="Code similar patches together: better, but slower.")
-    ] = False,
+    effort: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=2,
+            help="Quality against time: 0 codes patches one by one, 1 similar ones together, 2 takes "
+            "more atoms and groups.",
+        ),
+    ] = 1,
     model: ModelFile = None,
     atoms: Atoms = None,
     patch: Patch = None,
@@ -80,11 +86,11 @@ def denoise(
             picture.pixels,
             level,
             channel_axis=picture.channel_axis,
-            joint=joint,
+            effort=effort,
             callbacks=(settings.watch,),
             n_threads=settings.n_threads,
             random_state=seed,
-            **dictionary_settings(model, atoms, patch, picture.pixels.ndim == 3 and not joint),
+            **dictionary_settings(model, atoms, patch, picture.pixels.ndim == 3, True),
         )
         return Restored(pixels, picture.alpha, f"noise {level:.3g}")
 
