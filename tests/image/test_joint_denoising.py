@@ -61,7 +61,7 @@ def test_atoms_are_of_gray_patches(photo):
     out = denoise(noisy[:40, :50], 25.0, D=D, patch_size=8, channel_axis=-1)
     assert out.shape == (40, 50, 3)
     with pytest.raises(ValueError, match="64"):
-        denoise(noisy, 25.0, D=np.ones((9, 192)), patch_size=8, channel_axis=-1)
+        denoise(noisy, 25.0, D=np.ones((9, 128)), patch_size=8, channel_axis=-1)
 
 
 def test_axes_threads_and_integers(photo):

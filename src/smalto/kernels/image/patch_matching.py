@@ -26,8 +26,8 @@ def nearest_alike(flat, layout, shape, row, places, reach, distances, scratch, f
     There are ``shape`` (rows, columns) patches, numbered row by row; the patches to compare with
     others are those of row ``row`` in the columns ``places``. The others are at most ``reach``
     rows and columns away; of equally similar ones, the first count. ``found`` (len(places), most)
-    receives the numbers of the ``most`` nearest ones, the patch itself among them, by increasing
-    distance; there must be that many. ``distances`` (most,) and ``scratch``, with
+    receives the numbers of the ``most`` nearest ones, by increasing distance and the patch itself
+    first; there must be that many. ``distances`` (most,) and ``scratch``, with
     ``(2 reach + 1) channels`` values of the type of the picture, are overwritten.
     """
     line, _, _, channels = layout
@@ -41,6 +41,8 @@ def nearest_alike(flat, layout, shape, row, places, reach, distances, scratch, f
         count, limit = 0, float("inf")
         for r in range(max(row - reach, 0), min(row + reach + 1, lines)):
             _distances(flat, here, r * line + first * channels, layout, row_of)
+            if r == row:
+                row_of[(column - first) * channels] = -1.0  # before all that are equal to it
             for c in range(first, end):
                 distance = row_of[(c - first) * channels]
                 if count == most:
