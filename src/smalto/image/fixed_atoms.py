@@ -23,7 +23,7 @@ def constant_atoms(size: tuple[int, int], channels: int, dtype: np.dtype[Any]) -
 
 
 def natural_atoms(patch_size: int | tuple[int, int] = 8, *, dtype: DTypeLike = np.float32) -> Array:
-    """Atoms of gray patches that suit most photographs.
+    """Return atoms of gray patches that suit most photographs.
 
     They were learned from eighty photographs and ship with the library. A dictionary for a picture
     can begin with them (``learn(..., init=natural_atoms(8))``) or do with them, as in `denoise`.
@@ -82,7 +82,7 @@ def _natural(side: int) -> Array:
 def cosine_atoms(
     patch_size: int | tuple[int, int] = 8, channels: int = 1, *, dtype: DTypeLike = np.float32
 ) -> Array:
-    """Products of cosines in both directions, except the constant one.
+    """Return products of cosines in both directions, except the constant one.
 
     The mean of the channels gets more frequencies than pixels, their differences get fewer.
 
