@@ -1,6 +1,6 @@
 """Denoising of standard pictures, compared with scikit-image and BM3D.
 
-smalto's ``denoise``, with and without joint coding, against scikit-image's non-local means and
+smalto's ``denoise``, with different effort, against scikit-image's non-local means and
 wavelets (BayesShrink) and, where the package ``bm3d`` is installed, BM3D, on pictures with white
 Gaussian noise of standard deviation 15, 25 and 50, which is given to all methods. The measure is
 the peak signal-to-noise ratio in decibels. Processor seconds are those of all threads, divided by
@@ -52,10 +52,12 @@ def methods(options: argparse.Namespace) -> dict[str, Callable[[Array, float], A
     axis = -1 if options.color else None
     few: dict[str, Any] = {"random_state": 0, "channel_axis": axis}
     if options.quick:
-        few |= {"max_steps": 20, "n_atoms": 64}
+        few |= {"max_steps": 5}
     found: dict[str, Callable[[Array, float], Array]] = {
-        "smalto": lambda y, s: denoise(y, s, n_threads=options.threads, **few),
-        "smalto joint": lambda y, s: denoise(y, s, joint=True, n_threads=options.threads, **few),
+        f"smalto {effort}": lambda y, s, effort=effort: denoise(
+            y, s, effort=effort, n_threads=options.threads, **few
+        )
+        for effort in options.efforts
     }
     if importable("skimage"):
         from skimage.restoration import denoise_nl_means
@@ -99,6 +101,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="names of pictures", default=None)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--methods", nargs="+", help="names of methods", default=None)
+    parser.add_argument("--efforts", nargs="+", type=int, default=[0, 1, 2], help="of smalto")
+    parser.add_argument("--set", default=None, help="folder of test_images to take")
     parser.add_argument("--color", action="store_true", help="color pictures")
     parser.add_argument("--side", type=int, default=256, help="of the squares of color pictures")
     add_common(parser)
@@ -106,13 +110,15 @@ def main() -> None:
     about = machine()
     announce(about)
     images = pictures(
-        "kodak12" if options.color else "set12", gray=not options.color, quick=options.quick
+        options.set or ("kodak12" if options.color else "set12"),
+        gray=not options.color,
+        quick=options.quick,
     )
     if options.color:
         images = {name: _middle(image, options.side) for name, image in images.items()}
     if options.only:
         images = {name: image for name, image in images.items() if name in options.only}
-    titles = {} if options.color else NAMES
+    titles = NAMES if options.set is None and not options.color else {}
     ways = methods(options)
     entries = []
     for sigma in options.sigmas:

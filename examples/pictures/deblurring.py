@@ -67,7 +67,7 @@ def sharpened(z, level):
 z = blurred
 for level in np.geomspace(0.2, 0.02, 12):
     x = sharpened(z, level)
-    z = denoise(x, level, D=D, patch_size=8, gain=0.7)
+    z = denoise(x, level, effort=0, D=D, patch_size=8, gain=0.7)
 print(f"blurred {decibels(blurred):.1f} dB, restored {decibels(z):.1f} dB")
 
 # %%

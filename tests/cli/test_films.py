@@ -43,7 +43,7 @@ def frames_of(path):
 def test_a_film_is_denoised(tmp_path, ending, width, joint):
     source = film(tmp_path / f"film{ending}", width=width)
     out = tmp_path / f"clean{ending}"
-    options = ["--joint"] if joint else []
+    options = ["--effort", 1] if joint else []
     done = run("denoise", source, "-o", out, "--sigma", 15, "--atoms", 32, *options)
     assert done.exit_code == 0, done.output
     assert "6 frames in" in done.stdout

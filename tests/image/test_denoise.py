@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from problems import examples
 
 from smalto.coders import Lasso
-from smalto.image import FrameLearner, denoise, denoise_video, estimate_noise
+from smalto.image import FrameLearner, cosine_atoms, denoise, denoise_video, estimate_noise
+from smalto.image.denoise import average_over, default_gain
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.similar_patches import code_over_each_other, similar_groups
 
@@ -53,10 +54,32 @@ def test_noise_goes(gray):
     assert psnr(guessed, clean) > psnr(noisy, clean) + 5.5
 
 
-def test_joint_coding_is_better(gray):
+@pytest.mark.parametrize("kind", [{"random_state": 0}, QUICK])
+def test_more_effort_is_better(gray, kind):
     clean, noisy = gray
-    alone, joint = (denoise(noisy, 20.0, joint=joint, **QUICK) for joint in (False, True))
-    assert psnr(joint, clean) > psnr(alone, clean) + 0.3
+    none, some, most = (denoise(noisy, 20.0, effort=i, **kind) for i in range(3))
+    assert psnr(some, clean) > psnr(none, clean) + 0.3
+    assert psnr(most, clean) > psnr(some, clean)
+
+
+@pytest.mark.parametrize("effort", [0, 1])
+def test_atoms_of_whole_color_patches(color, effort):
+    clean, noisy = color
+    D = cosine_atoms(6, 3)
+    out = denoise(noisy, 20.0, D=D, patch_size=6, effort=effort, channel_axis=-1)
+    assert psnr(out, clean) > psnr(noisy, clean) + 4.0
+    if effort == 0:  # the axes of colors do not matter
+        grid = PatchGrid(noisy[None].astype(np.float32), (6, 6))
+        plain = average_over(D, grid, default_gain(108) * 20.0, 1, 1).image(noisy, 0.01 * 36)
+        assert psnr(out, plain) > 45.0
+
+
+@pytest.mark.parametrize("side", [5, (9, 16), 17])
+def test_any_size_of_patches(gray, side):
+    clean, noisy = gray
+    for effort in (0, 1):
+        out = denoise(noisy, 20.0, effort=effort, patch_size=side, random_state=0)
+        assert psnr(out, clean) > psnr(noisy, clean) + 5.5
 
 
 def test_color_dtype_and_axis(color):
@@ -82,7 +105,7 @@ def test_units_do_not_matter(gray):
 
 def test_threads_do_not_matter(gray):
     _, noisy = gray
-    kind = {"n_atoms": 20, "max_steps": 3, "patch_size": 6, "joint": True, "random_state": 0}
+    kind = {"n_atoms": 20, "max_steps": 3, "patch_size": 6, "random_state": 0}
     one, two = (denoise(noisy[:50, :60], 20.0, n_threads=n, **kind) for n in (1, 3))
     np.testing.assert_array_equal(one, two)
 
@@ -93,6 +116,10 @@ def test_special_pictures(gray):
     flat = np.full((20, 20), 5, np.uint8)
     np.testing.assert_array_equal(denoise(flat, 3.0), flat)
     np.testing.assert_array_equal(denoise(flat), flat)
+    half = np.where(np.arange(90)[:, None] < 45, noisy[:90], 0.0)  # many patches are equal
+    for effort in (0, 1, 2):
+        out = denoise(half, 20.0, effort=effort, random_state=0)
+        assert np.abs(out[60:]).max() < 1.0
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (4, 5), (1, 30), (3, 60), (7, 7)])
@@ -175,7 +202,8 @@ def test_sixteen_bits(gray):
 def test_a_stride_leaves_no_pixel_out(gray, stride):
     """Every stride-th row and column of patches, and the last ones."""
     image, size = gray[1][:41, :38], (8, 8)
-    out = denoise(image, 20.0, D=np.zeros((1, 64)), patch_size=8, blend=0.0, stride=stride)
+    zero = {"D": np.zeros((1, 64)), "patch_size": 8, "blend": 0.0, "effort": 0}
+    out = denoise(image, 20.0, stride=stride, **zero)
     lines = [r for r in range(34) if r % stride == 0 or r == 33]
     columns = [c for c in range(31) if c % stride == 0 or c == 30]
     places = [(r, c) for r in lines for c in columns]
@@ -189,7 +217,7 @@ def test_a_stride_leaves_no_pixel_out(gray, stride):
 
 def test_given_atoms_are_used(gray):
     _, noisy = gray
-    out = denoise(noisy, 20.0, D=np.zeros((1, 64)), patch_size=8, blend=0.0)
+    out = denoise(noisy, 20.0, D=np.zeros((1, 64)), patch_size=8, blend=0.0, effort=0)
     means = naive.centered(naive.patches(noisy[:, :, None], (8, 8)), 1)[1].reshape(89, 113)
     assert out[50, 60] == pytest.approx(means[43:51, 53:61].mean(), rel=1e-4)
 
@@ -209,6 +237,8 @@ def test_given_atoms_are_used(gray):
         ),
         (lambda x: denoise(x, 1.0, D=np.ones((3, 5))), "D has 5 features"),
         (lambda x: denoise(x, 1.0, n_atoms=0), "n_atoms must be >= 1"),
+        (lambda x: denoise(x, 1.0, effort=3), "effort must be at most 2, got 3"),
+        (lambda x: denoise(x, 1.0, effort=-1), "effort must be >= 0, got -1"),
     ],
 )
 def test_bad_input(gray, call, message):

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 
 from smalto.datasets import sample_photo
-from smalto.image import denoise
-from smalto.image.fixed_atoms import cosine_atoms
+from smalto.image import cosine_atoms, denoise
 from smalto.image.joint_denoising import color_axes
-from smalto.image.patch_grid import PatchGrid
-from smalto.image.similar_patches import mean_of_groups, similar_groups
 
 FAST = {"n_atoms": 192, "max_steps": 25, "random_state": 0, "channel_axis": -1}
 
@@ -42,15 +39,15 @@ def test_the_first_axis_is_that_of_the_edges(photo):
 
 def test_colors_gain_from_joint_coding(photo):
     clean, noisy = photo
-    alone, joint = (denoise(noisy, 25.0, joint=joint, **FAST) for joint in (False, True))
+    alone, joint = (denoise(noisy, 25.0, effort=effort, **FAST) for effort in (0, 1))
     assert joint.dtype == np.float32
     assert psnr(joint, clean) > psnr(alone, clean) + 0.5
 
 
 def test_a_gray_picture_in_three_channels_is_that_of_one(photo):
     gray = photo[1].mean(axis=2)
-    D = cosine_atoms((8, 8), 1, np.dtype(np.float32))
-    kind = {"D": D, "patch_size": 8, "joint": True}
+    D = cosine_atoms(8)
+    kind = {"D": D, "patch_size": 8}
     three = np.repeat(gray[:, :, None], 3, axis=2) / np.float32(3**0.5)
     out = denoise(three, 25.0, channel_axis=-1, **kind) * 3**0.5
     one = denoise(gray, 25.0, **kind)
@@ -61,33 +58,18 @@ def test_atoms_are_of_gray_patches(photo):
     _, noisy = photo
     D = np.random.default_rng(2).standard_normal((80, 64)).astype(np.float32)
     D /= np.linalg.norm(D, axis=1, keepdims=True)
-    out = denoise(noisy[:40, :50], 25.0, D=D, patch_size=8, joint=True, channel_axis=-1)
+    out = denoise(noisy[:40, :50], 25.0, D=D, patch_size=8, channel_axis=-1)
     assert out.shape == (40, 50, 3)
     with pytest.raises(ValueError, match="64"):
-        denoise(noisy, 25.0, D=np.ones((9, 192)), patch_size=8, joint=True, channel_axis=-1)
+        denoise(noisy, 25.0, D=np.ones((9, 128)), patch_size=8, channel_axis=-1)
 
 
 def test_axes_threads_and_integers(photo):
     _, noisy = photo
     few = np.clip(np.rint(noisy[:40, :44]), 0, 255).astype(np.uint8)
-    kind = {**FAST, "joint": True, "max_steps": 3}
+    kind = {**FAST, "max_steps": 3}
     out = denoise(few, 25.0, n_threads=1, **kind)
     assert out.dtype == np.uint8
     kind["channel_axis"] = 0
     first = denoise(np.moveaxis(few, 2, 0), 25.0, n_threads=3, **kind)
     np.testing.assert_array_equal(np.moveaxis(first, 0, 2), out)
-
-
-def test_means_of_groups(photo):
-    pixels = np.ascontiguousarray(photo[1][:20, :22, :1])
-    grid = PatchGrid(pixels[None], (4, 5))
-    groups = similar_groups(grid, 3, 1)
-    total, weight = np.zeros(pixels.shape[:2]), np.zeros(pixels.shape[:2])
-    for group in groups:
-        places = [divmod(int(number), grid.shape[1]) for number in group]
-        mean = np.mean([pixels[r : r + 4, c : c + 5, 0] for r, c in places], axis=0)
-        for r, c in places:
-            total[r : r + 4, c : c + 5] += mean
-            weight[r : r + 4, c : c + 5] += 1
-    out = mean_of_groups(grid, groups, 2).image()[:, :, 0]
-    np.testing.assert_allclose(out, total / weight, rtol=1e-5)

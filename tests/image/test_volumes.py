@@ -148,8 +148,8 @@ def test_what_looks_like_a_color_picture():
 
 def test_wrong_axes():
     volume = body()
-    with pytest.raises(ValueError, match="joint=True is for pictures"):
-        denoise(volume, 1.0, joint=True)
+    with pytest.raises(ValueError, match="effort=2 is for pictures"):
+        denoise(volume, 1.0, effort=2)
     with pytest.raises(ValueError, match="one integer >= 1, or three"):
         denoise(volume, 1.0, patch_size=(4, 4))
     with pytest.raises(ValueError, match="must have 3 axes, as patch_size"):

@@ -47,7 +47,7 @@ def average(X, rows, columns, weights, shape, size):
 
 
 def similar_groups(guide, size, most, stride, reach):
-    """Around patches on a grid, the positions of those nearest to each, in order of distance."""
+    """Around patches on a grid, each and those nearest to it, in order of distance: positions."""
     lines, columns = (guide.shape[i] - size[i] + 1 for i in range(2))
     X = patches(guide, size)
     members = min(most, min(lines, reach + 1) * min(columns, reach + 1))
@@ -59,6 +59,8 @@ def similar_groups(guide, size, most, stride, reach):
                 for i in range(max(r - reach, 0), min(r + reach + 1, lines))
                 for j in range(max(c - reach, 0), min(c + reach + 1, columns))
             ]
+            own = r * columns + c
+            near = [(-1.0 if place == own else distance, place) for distance, place in near]
             found.append([place for _, place in sorted(near)[:members]])
     return np.array(found)
 

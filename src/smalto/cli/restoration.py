@@ -219,11 +219,14 @@ def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
 
 
 def dictionary_settings(
-    model: Path | None, atoms: int | None, patch: int | None, is_color: bool
+    model: Path | None, atoms: int | None, patch: int | None, is_color: bool, gray_too: bool = False
 ) -> dict[str, Any]:
-    """Arguments for a dictionary of color patches or gray ones; those not given are left out."""
+    """Arguments for a dictionary; those not given are left out.
+
+    A model must be of color patches or gray ones, as the picture; or gray for both (``gray_too``).
+    """
     if model is not None:
-        return _settings_of_model(model, is_color)
+        return _settings_of_model(model, is_color, gray_too)
     settings: dict[str, Any] = {}
     if atoms is not None:
         settings["n_atoms"] = atoms
@@ -232,14 +235,14 @@ def dictionary_settings(
     return settings
 
 
-def _settings_of_model(path: Path, is_color: bool) -> dict[str, Any]:
+def _settings_of_model(path: Path, is_color: bool, gray_too: bool) -> dict[str, Any]:
     from smalto import Model
 
     learned = Model.load(path)
     shape = learned.info.get("patch")
     if shape is None:
         fail(f"{path} was not learned from pictures")
-    if (len(shape) == 3) != is_color:
+    if (len(shape) == 3) != is_color and not (gray_too and len(shape) == 2):
         kinds = ("gray", "color")
         message = (
             f"{path} was learned from {kinds[len(shape) == 3]} patches, but {kinds[is_color]} ones "

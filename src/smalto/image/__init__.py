@@ -3,6 +3,7 @@
 from smalto.image.averaging import PatchAverage, reconstruct
 from smalto.image.demosaic import demosaic
 from smalto.image.denoise import denoise
+from smalto.image.fixed_atoms import cosine_atoms, natural_atoms
 from smalto.image.inpaint import inpaint
 from smalto.image.luminance import luminance
 from smalto.image.noise import estimate_noise
@@ -17,6 +18,7 @@ __all__ = [
     "PatchAverage",
     "PatchSource",
     "PoissonNoise",
+    "cosine_atoms",
     "demosaic",
     "denoise",
     "denoise_video",
@@ -24,6 +26,7 @@ __all__ = [
     "estimate_poisson_noise",
     "inpaint",
     "luminance",
+    "natural_atoms",
     "read_picture",
     "reconstruct",
     "text_mask",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,8 @@ from smalto.checks import Array, as_dictionary, check_finite_number, check_integ
 from smalto.coders import OMP, ErrorBound
 from smalto.image.averaging import PatchAverage
 from smalto.image.checks import axes_told, check_patch_size, check_stride
+from smalto.image.effort import check_effort
+from smalto.image.fixed_atoms import LARGEST, cosine_atoms, natural_atoms
 from smalto.image.joint_denoising import color_axes, denoise_jointly
 from smalto.image.noise import estimate_noise, question_noise, rms_of_noise
 from smalto.image.patch_coding import average_of_codes
@@ -29,6 +32,8 @@ from smalto.threads import resolve_threads
 
 _BATCH = 1024  # patches per learning step
 _EPOCHS = 16  # passes over the patches, at most: small pictures have few
+_ATOMS = 512  # to learn from volumes and series
+_STEPS = 300  # of learning from nothing but the picture, at most
 _SLACK = 1.1  # standard deviations by which the energy of a residual may exceed that of noise
 
 
@@ -37,14 +42,14 @@ def denoise(
     sigma: float | Array | PoissonNoise | None = None,
     *,
     channel_axis: int | None = None,
+    effort: int = 1,
     D: Any = None,
     patch_size: int | tuple[int, ...] | None = None,
-    n_atoms: int = 512,
-    max_steps: int = 300,
+    n_atoms: int | None = None,
+    max_steps: int | None = None,
     gain: float | None = None,
     blend: float = 0.01,
-    stride: int = 1,
-    joint: bool = False,
+    stride: int | None = None,
     callbacks: Iterable[CallbackLike] = (),
     n_threads: int | None = None,
     random_state: Any = None,
@@ -52,15 +57,19 @@ def denoise(
     """Remove noise from a picture.
 
     Every patch x of the picture is centered and coded greedily (`OMP`) as ``min_α ‖α‖₀ s.t.
-    ‖x − αD‖² ≤ m (gain σ)²``. The dictionary D is learned from the noisy patches themselves, with
-    the ℓ1 form of the problem (`ErrorBound`). Each pixel of the result is the mean of the patches
-    αD that cover it and, with a small weight, of the noisy pixel.
+    ‖x − αD‖² ≤ m (gain σ)²``. Each pixel of the result is the mean of the patches αD that cover it
+    and, with a small weight, of the noisy pixel.
+
+    By default this is only a first estimate, in which similar patches are found. Groups of them are
+    coded again over common atoms (`JointOMP`), and then each noisy patch over the cleaned patches of
+    its group with a ridge penalty, a Wiener filter. Color pictures are turned to the principal axes
+    of their colors first, and white noise stays white.
 
     Parameters
     ----------
     image : array (height, width), or with a channel axis
-        Unsigned integers or floats; or a volume (depth, height, width), or a series (length,). Masked values of a NumPy masked array do not count, and stay as
-        they are. A picture smaller than a patch is continued by its mirror image.
+        Unsigned integers or floats; or a volume (depth, height, width), or a series (length,).
+        Masked values of a NumPy masked array do not count, and stay as they are. A picture smaller than a patch is continued by its mirror image.
     sigma : float, array or PoissonNoise, optional
         Standard deviation of the noise in the units of the picture (0 to 255 for uint8, 0 to 65535
         for uint16, those of its values for floats). Estimated by `estimate_noise` by default. An
@@ -68,31 +77,37 @@ def denoise(
         each channel. `PoissonNoise` is that of a camera, stronger where there is more light.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture.
+    effort : int, default 1
+        Quality against time:
+
+        - 0: patches are coded one by one, over `natural_atoms`;
+        - 1: then similar patches together, over natural atoms that have been adapted to the picture
+          in a few steps of learning;
+        - 2: more steps of learning and more groups.
+
+        It is for pictures: patches of volumes and series are coded one by one, over learned atoms.
     D : array (k, m), optional
-        Dictionary to use. By default it is learned from the picture. Its atoms have a value for
-        each pixel of a patch and each channel; with ``joint=True`` for each pixel only.
+        Dictionary to use, of gray patches, or of color patches with a value for each channel of a
+        pixel. By default it is learned from the noisy patches (in gray), with the ℓ1 form of the
+        problem (`ErrorBound`), beginning with `natural_atoms`.
     patch_size : int or tuple of int, optional
-        Height and width of a patch. By default 8 to 16 for gray and 6 to 10 for color pictures, 4 to
-        6 for volumes, and 32 to 96 for series, larger the more noise there is. A series with channels
-        needs one number, as ``(32,)``, and a volume of three slices three: they look like pictures.
-    n_atoms : int, default 512
-        Number of atoms to learn.
-    max_steps : int, default 300
-        Maximum number of learning steps, of 1024 patches each. Small pictures take fewer: each
-        patch is learned from at most 16 times.
+        Height and width of a patch. By default 8 to 16 for pictures, 4 to 6 for volumes, and 32 to
+        96 for series, larger the more noise there is. A series with channels needs one number, as
+        ``(32,)``, and a volume of three slices three: they look like pictures.
+    n_atoms : int, optional
+        Number of atoms to learn from nothing but the picture; 512 for volumes and series.
+    max_steps : int, optional
+        Maximum number of learning steps, of 1024 patches each. By default 0, 40 and 300 for the
+        levels of effort, and 300 if ``n_atoms`` is given, or for volumes and series. Small pictures
+        take fewer: each patch is learned from at most 16 times.
     gain : float, optional
         Root mean square of the residuals, in units of σ. By default the energy of a residual is
         1.1 standard deviations above the mean energy of noise: ``gain² = 1 + 1.1 sqrt(2/m)``.
     blend : float, default 0.01
         Weight of the noisy pixel relative to that of all the patches that cover it.
-    stride : int, default 1
-        Code only every ``stride``-th patch in both directions: faster, but less accurate.
-    joint : bool, default False
-        Refine the result by coding similar patches together: first each group over common atoms
-        (`JointOMP`), then each noisy patch over the cleaned patches of its group with a ridge
-        penalty, a Wiener filter. The dictionary is then one of gray patches: the differences of the
-        colors are coded over one another only, in the groups of the gray picture. Gains some tenths
-        of a decibel, in color more unless edges are of color alone, and is slower.
+    stride : int, optional
+        Code only every ``stride``-th patch one by one, in both directions. By default 1 with
+        ``effort=0``, else 3.
     callbacks : iterable of callables
         Called after every learning step, see `learn`.
     n_threads : int, optional
@@ -136,55 +151,57 @@ def denoise(
     threads = resolve_threads(n_threads)
     if varies(sigma):
         again = partial(
-            denoise, channel_axis=channel_axis, D=D, patch_size=patch_size, n_atoms=n_atoms,
-            max_steps=max_steps, gain=gain, blend=blend, stride=stride, joint=joint,
+            denoise, channel_axis=channel_axis, effort=effort, D=D, patch_size=patch_size,
+            n_atoms=n_atoms, max_steps=max_steps, gain=gain, blend=blend, stride=stride,
             callbacks=callbacks, n_threads=threads, random_state=random_state,
         )  # fmt: skip
         return denoise_varying(image, sigma, channel_axis, again)
     given = as_picture(image, channel_axis, axes=axes_told(patch_size))
-    if joint and given.axes != 2:
-        message = (
-            f"joint=True is for pictures, with two axes, but image has {given.axes}: leave it out"
-        )
-        raise ValueError(message)
-    n_atoms = check_integer("n_atoms", n_atoms)
+    level = check_effort(effort, given.axes)
+    if n_atoms is not None:
+        n_atoms = check_integer("n_atoms", n_atoms)
+    elif given.axes != 2:
+        n_atoms = _ATOMS
+    if max_steps is None:
+        max_steps = level.max_steps if n_atoms is None else _STEPS
     max_steps = check_integer("max_steps", max_steps, low=0)
     blend = check_finite_number("blend", blend, low=0.0)
     if sigma is None:
         sigma = estimate_noise(image, channel_axis=channel_axis)
     sigma = check_finite_number("sigma", sigma, low=0.0)
-    picture = given
-    if joint:
-        axes = color_axes(given.pixels).astype(given.pixels.dtype)
-        picture = replace(given, pixels=given.pixels @ axes.T)
-    coded = slice(1) if joint else slice(None)  # channels that are coded over the dictionary
+    axes = color_axes(given.pixels).astype(given.pixels.dtype)
+    picture = replace(given, pixels=given.pixels @ axes.T)
     if patch_size is None:
-        size = _default_patch_size(picture.pixels[..., coded], sigma)
+        size = _default_patch_size(picture.pixels[..., 0], sigma)
     else:
         size = check_patch_size(patch_size, given.axes)
-    stride = check_stride(stride, size)
+    stride = check_stride(min(level.stride, *size) if stride is None else stride, size)
     picture = picture.mirrored(size)
-    grid = PatchGrid(np.ascontiguousarray(picture.pixels[None, ..., coded]), size)
-    m = grid.n_features
-    gain = default_gain(m) if gain is None else check_finite_number("gain", gain, low=0.0)
+    planes = np.ascontiguousarray(np.moveaxis(picture.pixels, -1, 0))
+    coded = noisy = [PatchGrid(plane[None, ..., None], size) for plane in planes]
     if D is not None:
-        D = as_dictionary(D, m, picture.pixels.dtype)
+        D, is_whole = _turned(D, size, axes)
+        if is_whole:
+            coded = [PatchGrid(picture.pixels[None], size)]
+    m = coded[0].n_features
+    gain = default_gain(m) if gain is None else check_finite_number("gain", gain, low=0.0)
     if sigma == 0.0:
         return given.convert_back(given.pixels)
     question_noise(sigma, image, channel_axis)
-    later = ("pursuit", "joint_pursuit") if joint else ("pursuit",)
-    with expecting(*later, "L2Ball", dtype=picture.pixels.dtype):
+    later = ("pursuit", "joint_pursuit") if level.joint else ("pursuit",)
+    if D is None and max_steps:
+        later = (*later, "L2Ball")
+    with expecting(*later, dtype=picture.pixels.dtype):
         if D is None:
             D = _learn_dictionary(
-                grid, gain * sigma, n_atoms, max_steps, callbacks, threads, random_state
+                coded[0], gain * sigma, n_atoms, max_steps, callbacks, threads, random_state
             )
-        average = average_over(D, grid, gain * sigma, stride, threads)
-        clean = average.image(grid.pixels[0], blend * average.weight)
-        if joint:
-            clean = denoise_jointly(D, grid.size, clean, picture.pixels, sigma, threads)
-            clean += blend / (1.0 + blend) * (picture.pixels - clean)
-            clean = clean @ axes
-    return picture.convert_back(clean)
+        parts = [average_over(D, grid, gain * sigma, stride, threads).image() for grid in coded]
+        clean = np.concatenate(parts, axis=-1)
+        if level.joint:
+            clean = denoise_jointly(D, coded, noisy, clean, sigma, level, threads)
+    clean += blend / (1.0 + blend) * (picture.pixels - clean)
+    return picture.convert_back(clean @ axes)
 
 
 def default_gain(m: int) -> float:
@@ -193,45 +210,64 @@ def default_gain(m: int) -> float:
 
 
 def _default_patch_size(pixels: Array, sigma: float) -> tuple[int, ...]:
-    """Larger patches for more noise relative to the content of the picture."""
-    content = np.sqrt(
-        max(float(np.var(pixels, axis=tuple(range(pixels.ndim - 1))).mean()) - sigma**2, 0.0)
-    )
+    """Larger patches for more noise relative to the content of a picture, volume or series."""
+    content = np.sqrt(max(float(np.var(pixels)) - sigma**2, 0.0))
     ratio = sigma / content if content > 0 else np.inf
-    axes, is_gray = pixels.ndim - 1, pixels.shape[-1] == 1
-    if axes == 2:
-        sides = (8, 10, 12, 16) if is_gray else (6, 7, 8, 10)
-    else:  # about as many values as a patch of a picture has
-        sides = (32, 48, 64, 96) if axes == 1 else (4, 4, 5, 6)
-    return (sides[int(np.searchsorted((0.2, 0.4, 0.75), ratio))],) * axes
+    # About as many values as a patch of a picture has.
+    sides = {1: (32, 48, 64, 96), 2: (8, 10, 12, 16)}.get(pixels.ndim, (4, 4, 5, 6))
+    return (sides[int(np.searchsorted((0.2, 0.4, 0.75), ratio))],) * pixels.ndim
+
+
+def _turned(D: Any, size: tuple[int, ...], axes: Array) -> tuple[Array, bool]:
+    """Return a dictionary, and whether its atoms are of whole color patches, turned to the axes."""
+    area, channels = math.prod(size), len(axes)
+    is_whole = channels > 1 and np.ndim(D) == 2 and np.shape(D)[1] == area * channels
+    D = as_dictionary(D, area * channels if is_whole else area, axes.dtype)
+    if is_whole:
+        D = np.ascontiguousarray((D.reshape(-1, channels) @ axes.T).reshape(D.shape))
+    return D, is_whole
 
 
 def _learn_dictionary(
     grid: PatchGrid,
     error: float,
-    n_atoms: int,
+    n_atoms: int | None,
     max_steps: int,
     callbacks: Iterable[CallbackLike],
     n_threads: int,
     random_state: Any,
 ) -> Array:
-    """Learn a dictionary for codes with this root mean square error."""
+    """Learn a dictionary for codes with this root mean square error, by default from fixed atoms."""
+    first = _first_atoms(grid.size, grid.pixels.dtype)
+    if n_atoms is None and max_steps == 0:
+        return first
     try:
         # Patches of a lower contrast have the code zero over any dictionary.
         source = PatchSource.of_grid(grid, min_contrast=error, n_threads=n_threads)
     except NoPatchError:
         return np.zeros((1, grid.n_features), grid.pixels.dtype)
+    if n_atoms is None and source.n_rows < len(first):
+        return first
+    count = len(first) if n_atoms is None else min(n_atoms, source.n_rows)
     return learn(
         source,
-        min(n_atoms, source.n_rows),
+        count,
         ErrorBound(grid.n_features * error**2),
         learner=Online(batch_size=_BATCH),
+        init=first if n_atoms is None else None,
         max_steps=max_steps,
         max_epochs=_EPOCHS,
         callbacks=callbacks,
         n_threads=n_threads,
         random_state=random_state,
     ).D
+
+
+def _first_atoms(size: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Natural atoms, or cosines if patches are too large for them."""
+    if len(size) == 2 and max(size) <= LARGEST:
+        return natural_atoms((size[0], size[1]), dtype=dtype)
+    return cosine_atoms(size, dtype=dtype)
 
 
 def average_over(

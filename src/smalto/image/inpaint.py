@@ -224,7 +224,7 @@ def _fill_in_rounds(
     """Fill with cosines, then repeatedly with atoms learned from the filled picture."""
     rough = max(stride, min(_ROUGH, *damaged.size))
     channels, dtype = damaged.pixels.shape[-1], damaged.pixels.dtype
-    filled = damaged.fill(cosine_atoms(damaged.size, channels, dtype), rough)
+    filled = damaged.fill(cosine_atoms(damaged.size, channels, dtype=dtype), rough)
     D = None
     for i in range(n_rounds):
         source = damaged.patches_of(filled)

@@ -1,4 +1,4 @@
-"""Joint denoising: groups of similar patches, of a gray picture and of its color differences."""
+"""Joint denoising: groups of similar patches, along each axis of the colors of a picture."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders import JointOMP
+from smalto.image.effort import Effort
+from smalto.image.natural_filters import combine
 from smalto.image.noise import rms_of_noise
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.similar_patches import (
     code_over_each_other,
     code_over_shared_atoms,
-    mean_of_groups,
     similar_groups,
 )
 
 _SLACK = 0.2  # standard deviations by which the mean energy of a group may exceed that of noise
 _SHARING = 16  # patches per group that share their atoms
-_SIDE = 8  # of the patches that are coded over one another
-_GROUP = 32  # of them per group
-_AVERAGED = 12  # of them in the first estimate of color differences
-_DIFFERENCES = 64  # of them per group of color differences, which have less detail
-_PASSES = 2
+_SIDES = 8, 10  # of the patches that are coded over one another, if those over atoms are ...
+_LARGE = 12  # ... smaller than this, or not
 
 
 def color_axes(pixels: Array) -> Array:
@@ -39,55 +37,72 @@ def color_axes(pixels: Array) -> Array:
 
 
 def denoise_jointly(
-    D: Array, size: tuple[int, ...], guide: Array, noisy: Array, sigma: float, n_threads: int
+    D: Array,
+    coded: list[PatchGrid],
+    noisy: list[PatchGrid],
+    guide: Array,
+    sigma: float,
+    level: Effort,
+    n_threads: int,
 ) -> Array:
-    """Denoise pixels along the axes of their colors, the first of them gray.
+    """Denoise the channels of a picture, one grid each, along the axes of its colors.
 
-    ``D`` and ``guide`` are a dictionary and a first estimate of the gray channel. The others, the
-    differences of colors, have so little contrast that similar patches are found in the gray one.
+    ``coded`` are the same grids, or a single one of whole color patches, if D has such atoms.
+    ``guide`` (height, width, channels) is a first estimate. What groups of similar patches make of
+    it is put together by filters that have been learned from photographs.
     """
-    grids = [PatchGrid(np.ascontiguousarray(noisy[None, :, :, [i]]), size)
-             for i in range(noisy.shape[2])]  # fmt: skip
-    gray = _denoise_gray(D, grids[0], guide, sigma, n_threads)
-    if len(grids) == 1:
-        return gray
-    guide_of_all = _grid_of(gray, grids[0], _small(grids[0]).size)
-    groups = similar_groups(guide_of_all, _DIFFERENCES, n_threads)
-    rest = [_denoise_difference(grid, groups, sigma, n_threads) for grid in grids[1:]]
-    return np.concatenate([gray, *rest], axis=2)
+    groups = _groups(guide, noisy[0], noisy[0].size, _SHARING, level, n_threads)
+    coder = _coder(D, sigma)
+    parts = [code_over_shared_atoms(grid, groups, D, coder, n_threads) for grid in coded]
+    shared = np.concatenate([part.image() for part in parts], axis=2)
+    clean = _code_over_each_other(noisy, shared, sigma, level, n_threads)
+    channels = []
+    for i, grid in enumerate(noisy):
+        estimates = [clean[:, :, i], grid.pixels[0, :, :, 0], shared[:, :, i], guide[:, :, i]]
+        channels.append(combine(estimates, sigma, n_threads))
+    return np.stack(channels, axis=2)
 
 
-def _denoise_gray(D: Array, grid: PatchGrid, guide: Array, sigma: float, n_threads: int) -> Array:
-    """Code groups that are similar in the guide over common atoms, then twice over one another."""
+def _code_over_each_other(
+    noisy: list[PatchGrid], clean: Array, sigma: float, level: Effort, n_threads: int
+) -> Array:
+    """Code groups that are similar in all channels over one another, each channel alone.
+
+    Groups along the axes of colors but the first, which have less detail, are twice as large.
+    Return the mean over several sizes of patches.
+    """
+    usual = _SIDES[max(noisy[0].size) >= _LARGE]
+    total = np.zeros(clean.shape)
+    for difference, most in level.groups:
+        side = min(usual + difference, *clean.shape[:2])
+        grids = [PatchGrid(grid.pixels, (side, side)) for grid in noisy]
+        count = most if len(grids) == 1 else 2 * most
+        groups = _groups(clean, noisy[0], (side, side), count, level, n_threads)
+        for i, grid in enumerate(grids):
+            own = np.ascontiguousarray(clean[None, :, :, [i]], grid.pixels.dtype)
+            some = groups[:, :most] if i == 0 else groups
+            cleaned = PatchGrid(own, grid.size)
+            average = code_over_each_other(grid, cleaned, some, sigma, n_threads)
+            total[:, :, [i]] += average.image()
+    return np.asarray(total / len(level.groups))
+
+
+def _coder(D: Array, sigma: float) -> JointOMP:
+    """Codes of groups whose errors are those of noise."""
     k, m = D.shape
-    error = m * rms_of_noise(m, _SLACK) ** 2 * sigma**2
-    coder = JointOMP(max_nonzeros=min(k, max(m // 2, 1)), eps=error)
-    groups = similar_groups(_grid_of(guide, grid, grid.size), _SHARING, n_threads)
-    clean = code_over_shared_atoms(grid, groups, D, coder, n_threads).image()
-    noisy = _small(grid)
-    for _ in range(_PASSES):
-        cleaned = _grid_of(clean, grid, noisy.size)
-        groups = similar_groups(cleaned, _GROUP, n_threads)
-        clean = code_over_each_other(noisy, cleaned, groups, sigma, n_threads).image()
-    return clean
+    return JointOMP(
+        max_nonzeros=min(k, max(m // 2, 1)), eps=m * (rms_of_noise(m, _SLACK) * sigma) ** 2
+    )
 
 
-def _denoise_difference(grid: PatchGrid, groups: Array, sigma: float, n_threads: int) -> Array:
-    """Start with means of groups, then code them twice over one another."""
-    noisy = _small(grid)
-    clean = mean_of_groups(noisy, groups[:, :_AVERAGED], n_threads).image()
-    for _ in range(_PASSES):
-        cleaned = _grid_of(clean, grid, noisy.size)
-        clean = code_over_each_other(noisy, cleaned, groups, sigma, n_threads).image()
-    return clean
-
-
-def _small(grid: PatchGrid) -> PatchGrid:
-    """The same picture, with patches of the size that is coded over one another."""
-    height, width = grid.pixels.shape[1:3]
-    return PatchGrid(grid.pixels, (min(_SIDE, height), min(_SIDE, width)))
-
-
-def _grid_of(pixels: Array, like: PatchGrid, size: tuple[int, ...]) -> PatchGrid:
-    """A grid of these pixels, in the dtype of another one."""
-    return PatchGrid(np.ascontiguousarray(pixels, like.pixels.dtype)[None], size)
+def _groups(
+    guide: Array,
+    like: PatchGrid,
+    size: tuple[int, ...],
+    most: int,
+    level: Effort,
+    n_threads: int,
+) -> Array:
+    """Groups of patches of this size that are similar in the guide."""
+    pixels = np.ascontiguousarray(guide, like.pixels.dtype)
+    return similar_groups(PatchGrid(pixels[None], size), most, n_threads, stride=level.spacing)

@@ -14,6 +14,7 @@ from smalto.image.patch_coding import compose, cut
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.stages import follow
 from smalto.kernels.image.patch_matching import nearest_alike
+from smalto.kernels.image.whitening import whiten
 from smalto.threads import run_tasks, single_threaded_blas
 
 STRIDE = 4  # between the patches around which groups are formed
@@ -30,30 +31,31 @@ def similar_groups(
     A group is formed around every ``stride``-th patch: that patch and its nearest neighbors, by
     squared distance. All groups have the same number of members, at most ``most``.
     """
-    shape = guide.shape
     rows, columns = guide.strided(stride)
+    positions = (rows[:, None] * guide.shape[1] + columns).reshape(-1)
+    return similar_to(guide, positions, most, reach, n_threads)
+
+
+def similar_to(guide: PatchGrid, positions: Array, most: int, reach: int, n_threads: int) -> Array:
+    """Groups of patches similar to those at these positions, which increase (positions, members)."""
+    shape = guide.shape
     members = min(most, min(shape[0], reach + 1) * min(shape[1], reach + 1))
-    found = np.empty((len(rows), len(columns), members), np.int64)
+    found = np.empty((len(positions), members), np.int64)
+    row_of, column_of = np.divmod(positions, shape[1])
+    rows, begins = np.unique(row_of, return_index=True)
+    ends = np.append(begins[1:], len(positions))
 
     def task(number: int) -> None:
-        row, distances = int(rows[number]), np.empty(members)
-        layout = guide.layout
-        nearest_alike(guide.flat, layout, shape, row, columns, reach, distances, found[number])
+        some = slice(begins[number], ends[number])
+        distances = np.empty(members)
+        scratch = np.empty((2 * reach + 1) * guide.channels, guide.pixels.dtype)
+        row, columns = int(rows[number]), column_of[some]
+        nearest_alike(
+            guide.flat, guide.layout, shape, row, columns, reach, distances, scratch, found[some]
+        )
 
     run_tasks(task, len(rows), n_threads)
-    return found.reshape(-1, members)
-
-
-def mean_of_groups(grid: PatchGrid, groups: Array, n_threads: int) -> PatchAverage:
-    """Average of groups whose patches are all replaced by their mean."""
-    average = PatchAverage(grid.pixels.shape[1:], grid.size)
-    for begin in follow(range(0, len(groups), _AT_ONCE), "averaging groups"):
-        members = groups[begin : begin + _AT_ONCE]
-        _, rows, columns = grid.corners(members.reshape(-1))
-        X = _cut_groups(grid, grid.offsets(0, rows, columns), members.shape[1], n_threads)
-        X[...] = X.mean(axis=1, keepdims=True)
-        average.add(X.reshape(members.size, -1), rows, columns)
-    return average
+    return found
 
 
 def code_over_shared_atoms(
@@ -112,14 +114,15 @@ def _cut_groups(grid: PatchGrid, offsets: Array, n: int, n_threads: int) -> Arra
 
 
 def _filter(Y: Array, X: Array, ridge: Array, channels: int) -> Array:
-    """Filter Y and center X, both in place; return the weight of each group."""
+    """Filter Y in place, with X as scratch; return the weight of each group."""
     colors = Y.reshape(len(Y), -1, channels).mean(axis=1, keepdims=True)
     for part in (Y, X):
         by_color = part.reshape(len(part), -1, channels)
         by_color -= by_color.mean(axis=1, keepdims=True)
-    transposed = X.transpose(0, 2, 1)
-    solution = np.linalg.solve(X @ transposed + ridge, X)
-    degrees_of_freedom = np.einsum("gnm,gnm->g", solution, X)
-    np.matmul(Y @ transposed, solution, out=Y)
+    covariance = X @ X.transpose(0, 2, 1)
+    covariance += ridge
+    whiten(covariance, X)  # X becomes Z with ZᵀZ = Xᵀ(XXᵀ + ridge)⁻¹X
+    degrees_of_freedom = np.einsum("gnm,gnm->g", X, X)
+    np.matmul(Y @ X.transpose(0, 2, 1), X, out=Y)
     Y.reshape(len(Y), -1, channels)[...] += colors
     return np.asarray(1.0 / (1.0 + degrees_of_freedom))

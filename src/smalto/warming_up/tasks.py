@@ -274,13 +274,13 @@ def _run_denoise(X: Array, D: Array) -> None:
 
     picture = _picture(X)[:, :, 0]
     estimate_noise(picture)
-    denoise(picture, 0.05, **_SMALL)
+    denoise(picture, 0.05, effort=0, **_SMALL)
 
 
 def _run_joint_denoise(X: Array, D: Array) -> None:
     from smalto.image import denoise
 
-    denoise(_picture(X)[:, :, 0], 0.05, joint=True, **_SMALL)
+    denoise(_picture(X)[:, :, 0], 0.05, effort=1, **_SMALL)
 
 
 def _run_inpaint(X: Array, D: Array) -> None:

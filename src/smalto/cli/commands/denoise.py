@@ -73,9 +73,16 @@ def denoise(
     read_noise: Annotated[
         float, typer.Option(min=0, help="With --gain: standard deviation of the noise in the dark.")
     ] = 0,
-    joint: Annotated[
-        bool, typer.Option("--joint", help="Code similar patches together: better, but slower.")
-    ] = False,
+    effort: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=2,
+            help="Quality against time: 0 codes patches one by one, 1 similar ones together, 2 (for "
+            "pictures) takes more atoms and groups.",
+            show_default="1 for pictures, 0 for films",
+        ),
+    ] = None,
     model: ModelFile = None,
     atoms: Atoms = None,
     patch: Patch = None,
@@ -98,7 +105,7 @@ def denoise(
 
       smalto denoise photos/ -o clean/ --report clean.html
 
-      smalto denoise film.mp4 -o clean.mp4 --joint
+      smalto denoise film.mp4 -o clean.mp4 --effort 1
     """
     if sum([sigma is not None, sigma_map is not None, poisson]) > 1:
         fail("give only one of --sigma, --sigma-map and --poisson")
@@ -111,7 +118,7 @@ def denoise(
             fail("a film can only be denoised alone")
         unfit = {
             "--sigma-map": sigma_map, "--poisson": poisson, "--model": model, "--compare": compare,
-            "--report": report, "--sure": sure, "--jobs": jobs > 1,
+            "--report": report, "--sure": sure, "--jobs": jobs > 1, "--effort 2": effort == 2,
         }  # fmt: skip
         for name, value in unfit.items():
             if value:
@@ -119,7 +126,7 @@ def denoise(
         sizes = {"n_atoms": atoms, "patch_size": patch}
         given = {name: value for name, value in sizes.items() if value is not None}
         restore_film(
-            pictures[0], out, force, sigma=sigma, joint=joint, n_threads=threads, random_state=seed,
+            pictures[0], out, force, sigma=sigma, joint=effort == 1, n_threads=threads, random_state=seed,
             **given,
         )  # fmt: skip
         return
@@ -141,11 +148,11 @@ def denoise(
             picture.pixels,
             level,
             channel_axis=picture.channel_axis,
-            joint=joint,
+            effort=1 if effort is None else effort,
             callbacks=(settings.watch,),
             n_threads=settings.n_threads,
             random_state=seed,
-            **dictionary_settings(model, atoms, patch, picture.pixels.ndim == 3 and not joint),
+            **dictionary_settings(model, atoms, patch, picture.pixels.ndim == 3, True),
         )
         return Restored(pixels, picture.alpha, about)
 

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from smalto.kernels.image.patch_matching import _distance
-from smalto.kernels.jit import kernel
+from smalto.kernels.jit import kernel, summing
+
+
+@summing
+def _distance(flat, here, there, line, height, span, bound):
+    """``‖x − y‖²`` of two patches; where it exceeds ``bound``, some number above ``bound``."""
+    total = 0.0
+    for a in range(height):
+        part = flat.dtype.type(0.0)
+        for b in range(span):
+            difference = flat[here + a * line + b] - flat[there + a * line + b]
+            part += difference * difference
+        total += part
+        if total > bound:
+            break
+    return total
 
 
 @kernel
@@ -23,6 +37,8 @@ def _search(flat, layout, shape, here, frame, center, reach, distances, found, c
             limit = distances[most - 1] if count == most else float("inf")
             there = picture + r * line + c * channels
             distance = _distance(flat, here, there, line, height, span, max(limit, least))
+            if there == here:
+                distance = -1.0  # before all that are equal to it
             if distance < least:
                 least, row, column = distance, r, c
             if distance >= limit:

@@ -6,41 +6,45 @@ from smalto.kernels.jit import kernel, summing
 
 
 @summing
-def _distance(flat, here, there, line, height, span, bound):
-    """``‖x − y‖²`` of two patches; where it exceeds ``bound``, some number above ``bound``."""
-    total = 0.0
+def _distances(flat, here, there, layout, out):
+    """``‖x − y‖²`` of the patch x at ``here`` and those that begin at ``there``, ``there + 1``, ..."""
+    line, height, span, _ = layout
+    out[:] = 0.0
     for a in range(height):
-        part = flat.dtype.type(0.0)
+        begin = there + a * line
         for b in range(span):
-            difference = flat[here + a * line + b] - flat[there + a * line + b]
-            part += difference * difference
-        total += part
-        if total > bound:
-            break
-    return total
+            value = flat[here + a * line + b]
+            for p in range(out.size):
+                difference = value - flat[begin + b + p]
+                out[p] += difference * difference
 
 
 @kernel
-def nearest_alike(flat, layout, shape, row, places, reach, distances, found):
+def nearest_alike(flat, layout, shape, row, places, reach, distances, scratch, found):
     """Find the patches most similar to some patches of one row of patches.
 
     There are ``shape`` (rows, columns) patches, numbered row by row; the patches to compare with
     others are those of row ``row`` in the columns ``places``. The others are at most ``reach``
     rows and columns away; of equally similar ones, the first count. ``found`` (len(places), most)
-    receives the numbers of the ``most`` nearest ones, the patch itself among them, by increasing
-    distance; there must be that many. ``distances`` (most,) is scratch.
+    receives the numbers of the ``most`` nearest ones, by increasing distance and the patch itself
+    first; there must be that many. ``distances`` (most,) and ``scratch``, with
+    ``(2 reach + 1) channels`` values of the type of the picture, are overwritten.
     """
-    line, height, span, channels = layout
+    line, _, _, channels = layout
     lines, columns = shape
     most = distances.size
     for i in range(places.size):
         column = places[i]
         here = row * line + column * channels
+        first, end = max(column - reach, 0), min(column + reach + 1, columns)
+        row_of = scratch[: (end - first - 1) * channels + 1]
         count, limit = 0, float("inf")
         for r in range(max(row - reach, 0), min(row + reach + 1, lines)):
-            for c in range(max(column - reach, 0), min(column + reach + 1, columns)):
-                there = r * line + c * channels
-                distance = _distance(flat, here, there, line, height, span, limit)
+            _distances(flat, here, r * line + first * channels, layout, row_of)
+            if r == row:
+                row_of[(column - first) * channels] = -1.0  # before all that are equal to it
+            for c in range(first, end):
+                distance = row_of[(c - first) * channels]
                 if count == most:
                     if distance >= limit:
                         continue
