@@ -25,13 +25,16 @@ _LARGE = 12  # ... smaller than this, or not
 def color_axes(pixels: Array) -> Array:
     """Orthonormal axes (channels, channels) of colors, by decreasing detail along them.
 
-    The principal axes of the differences between neighboring pixels (height, width, channels): the
-    first one has most of the edges and is near to gray in most pictures. White noise stays white,
-    and does not turn the axes.
+    The principal axes of the differences between neighboring pixels (..., channels): the first one
+    has most of the edges and is near to gray in most pictures. White noise stays white, and does not
+    turn the axes.
     """
-    c = pixels.shape[2]
-    steps = [np.diff(pixels, axis=axis).reshape(-1, c).astype(np.float64) for axis in (0, 1)]
-    _, vectors = np.linalg.eigh(sum(step.T @ step for step in steps))  # increasing
+    c = pixels.shape[-1]
+    total = np.zeros((c, c))
+    for axis in range(pixels.ndim - 1):
+        steps = np.diff(pixels, axis=axis).reshape(-1, c).astype(np.float64)
+        total += steps.T @ steps
+    _, vectors = np.linalg.eigh(total)  # increasing
     axes = vectors[:, ::-1].T
     return np.asarray(axes * np.where(axes.sum(axis=1, keepdims=True) < 0, -1.0, 1.0))
 
