@@ -69,7 +69,8 @@ def denoise(
     ----------
     image : array (height, width), or with a channel axis
         Unsigned integers or floats; or a volume (depth, height, width), or a series (length,).
-        Masked values of a NumPy masked array do not count, and stay as they are. A picture smaller than a patch is continued by its mirror image.
+        Masked values of a NumPy masked array do not count, and stay as they are. A picture smaller
+        than a patch is continued by its mirror image.
     sigma : float, array or PoissonNoise, optional
         Standard deviation of the noise in the units of the picture (0 to 255 for uint8, 0 to 65535
         for uint16, those of its values for floats). Estimated by `estimate_noise` by default. An
