@@ -25,7 +25,7 @@ def check(x, D, lams, positive, start):
 @given(
     seed=st.integers(0, 10**6),
     k=st.integers(1, 40),
-    m=st.integers(1, 20),
+    m=st.integers(1, 60),
     exponent=st.floats(-6, 0),
     spread=st.floats(0, 2),
     positive=st.booleans(),
@@ -46,6 +46,14 @@ def test_repeated_zero_and_nearly_repeated_atoms(positive):
     D = np.vstack([D, D[:5], D[:5] + 1e-7 * rng.standard_normal((5, 9)), np.zeros((2, 9))])
     for start in (np.zeros(len(D)), rng.standard_normal(len(D)), np.full(len(D), np.nan)):
         check(rng.standard_normal(9), D, np.full(len(D), 1e-3), positive, start)
+
+
+def test_what_costs_too_much_is_left_as_it_is():
+    start = np.array([0.5, 0.0])
+    D = np.random.default_rng(0).standard_normal((2, 3))
+    np.testing.assert_array_equal(
+        pivoted(np.ones(3), D, np.ones(2), False, start, 0.0, 10.0), start
+    )
 
 
 def test_nothing_to_code():

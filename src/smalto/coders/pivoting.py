@@ -16,6 +16,7 @@ _DEPENDENT = 1e-10  # share of an atom's norm that is not in the span of others
 _LIMIT = 1e-13  # violations that are rounding, as a share of ‖x‖‖d‖
 _UPDATES = 64  # of a factorization, until it is computed anew
 _PATIENCE = 64  # pivots without progress
+_LEAST = 256  # atoms whose factorization must be affordable to begin at all
 
 
 class _Basis:
@@ -91,14 +92,18 @@ def pivoted(
     most : float
         Multiplications that may be spent.
     """
+    if D.shape[1] > len(D) + 1:
+        x, D = _in_their_span(x, D)
     k, m = D.shape
     norms = np.linalg.norm(D, axis=1)
     usable = norms > 0
     code = np.where(usable & np.isfinite(start), start, 0.0)
     code = np.maximum(code, 0.0) if positive else code
     floor = _LIMIT * np.linalg.norm(x) * norms
+    most -= float(m) * m * max(np.count_nonzero(code), _LEAST)
+    if most < 0:
+        return code
     basis = _Basis(D, np.flatnonzero(code))
-    most -= float(m) * m * max(np.count_nonzero(code), 1)
     lowest, idle = np.inf, 0
     while most > 0:
         code = np.where(np.isin(np.arange(k), basis.atoms), code, 0.0)
@@ -126,6 +131,17 @@ def pivoted(
         basis.add(atom)
         basis = basis.renewed()
     return code
+
+
+def _in_their_span(x: Array, D: Array) -> tuple[Array, Array]:
+    """Return a signal and atoms of fewer features with the same products.
+
+    One feature more than the span of the atoms holds what of the signal is outside of it.
+    """
+    Q, R = np.linalg.qr(D.T)
+    inside = Q.T @ x
+    rest = np.linalg.norm(x - Q @ inside)
+    return np.append(inside, rest), np.hstack([R.T, np.zeros((len(D), 1))])
 
 
 def _descend(x: Array, basis: _Basis, code: Array, lams: Array) -> float:
