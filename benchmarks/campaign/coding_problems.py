@@ -128,6 +128,8 @@ def make(rng: np.random.Generator) -> CodingProblem:
                 0.0
             )
         problem.weight = int(rng.integers(-300, 300)) if rng.random() < 0.3 else 0
+    top = float(np.abs(problem.known).max(initial=0.0))
+    problem.X = np.clip(problem.X, -top, top)  # what is missing has no part in the scale
     known = np.abs(problem.known).max(axis=1)
     problem.X[known < 1e-6 * np.abs(X).max()] = 0.0  # codes that a scale may make vanish
     _scale(rng, problem)
