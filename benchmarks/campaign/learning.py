@@ -80,6 +80,7 @@ def samples(rng: np.random.Generator) -> Array:
         X[n // 2 :] = X[0]
     dtype = np.float32 if rng.random() < 0.5 else np.float64
     X = np.ldexp(X, data.exponent(rng, X, dtype)).astype(dtype)
+    X[np.abs(X).max(axis=1) < data.LEAST[dtype]] = 0.0  # refused if it comes alone
     if not X[0].any():
         X[0, 0] = 1.0
     return X

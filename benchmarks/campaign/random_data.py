@@ -104,6 +104,10 @@ def mask(rng: np.random.Generator, n: int, m: int) -> Array:
     return rng.random((n, m)) < rng.choice([0.02, 0.3, 0.8, 1.0], (n, 1), p=[0.3, 0.4, 0.25, 0.05])
 
 
+# Sizes that are promised to work.
+LEAST = {np.float32: 1e-18, np.float64: 1e-150}
+
+
 def exponent(rng: np.random.Generator, values: Array, dtype: Any) -> int:
     """Return the exponent of a power of two that takes values anywhere in the promised range.
 
