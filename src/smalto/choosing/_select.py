@@ -81,7 +81,8 @@ def select(
         Which entries are held out, and in how many rounds.
     n_starts : int, default 1
         Number of starts in each round, from different first atoms. Of each setting the start
-        with the lowest cost counts.
+        with the lowest cost counts; with the lowest squared error, where each start has its own
+        ``lam`` (``mean_nonzeros``).
     n_standard_errors : float, default 1
         How near to the lowest error a simpler setting must be to be preferred; 0 chooses the
         lowest.
@@ -322,11 +323,11 @@ def _judged(
 
 
 def _best_starts(point: Point, jobs: list[Job], fits: Fits) -> list[Fit]:
-    """Return the fit of each round whose start has the lowest cost."""
+    """Return the fit of each round whose start fits best."""
     best: dict[int, Fit] = {}
     for job in jobs:
         fit = fits[job, point]
-        if job.round not in best or fit.cost < best[job.round].cost:
+        if job.round not in best or fit.misfit < best[job.round].misfit:
             best[job.round] = fit
     return [best[number] for number in sorted(best)]
 
@@ -345,7 +346,7 @@ def _refitted(
     parent = next(visit.parent for visit in problem.grid.path() if visit.point == point)
     own = {name: getattr(model, name) for name in ("init", "n_threads", "random_state")}
     if parent is not None:
-        begun = [fits[job, point].cost for job in _starts(fits, parent)]
+        begun = [fits[job, point].misfit for job in _starts(fits, parent)]
         best = _starts(fits, parent)[int(np.argmin(begun))]
         model.set_params(init=fits[best, parent].start(point))
     model.set_params(
