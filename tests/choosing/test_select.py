@@ -608,6 +608,9 @@ def test_the_best_model_has_the_settings_of_the_template():
         ({"warm_effort": 0.0}, ValueError, "warm_effort must be in"),
         ({"X": np.zeros(3)}, ValueError, "must be two-dimensional"),
         ({"X": np.full((20, 8), np.nan)}, ValueError, "NaN"),
+        ({"X": np.ones((1, 8))}, ValueError, "at least 2 samples, got 1$"),
+        ({"X": np.ones((8, 1))}, ValueError, "at least 2 features, got 1$"),
+        ({"progress": "yes"}, TypeError, "progress must be True or False, got 'yes'"),
         (
             {"lam": 0.1, "estimator": DictionaryLearning(1, coder=OMP(max_nonzeros=2))},
             ValueError,
@@ -618,6 +621,15 @@ def test_the_best_model_has_the_settings_of_the_template():
 def test_wrong_input_is_named(options, error, message):
     with pytest.raises(error, match=message):
         select(**{"X": parts(), "n_atoms": [2], "random_state": 0, **options})
+
+
+@pytest.mark.parametrize("estimator", [DictionaryLearning, NMF, SparsePCA])
+def test_nan_is_said_to_be_where_it_is(estimator):
+    X = parts()
+    X[101, 4] = np.nan
+    with pytest.raises(ValueError, match=r"1 such value, the first \(NaN\) at \(101, 4\)") as error:
+        select(X, [2], estimator=estimator, random_state=0)
+    assert ("missing=" in str(error.value)) == (estimator is not SparsePCA)
 
 
 def test_entries_need_a_dense_table():

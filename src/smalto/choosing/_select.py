@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from smalto.checks import Rows, check_integer, check_kind, check_number
+from smalto.checks import Rows, check_finite, check_integer, check_kind, check_number
 from smalto.choosing.grid import Grid, Point, as_template, doubling
 from smalto.choosing.held_out import Blocks, HeldOut
 from smalto.choosing.lazy_data import cluster_of, computed
@@ -150,6 +150,7 @@ def select(
     check_number("n_standard_errors", n_standard_errors, low=0)
     effort = check_number("warm_effort", warm_effort, low=0, high=1, strict=True)
     check_kind("refit", refit, bool | np.bool_, "True or False")
+    check_kind("progress", progress, bool | np.bool_, "True or False")
     threads = resolve_threads(n_threads)
     X = _table(given, template, held_out)
     if lam is None and coder is None and leaves_open(template):
@@ -204,6 +205,9 @@ def _table(X: Any, template: Factorization, held_out: HeldOut) -> Rows:
             raise TypeError(message)
     X = as_table(X)
     held_out.check(*X.shape)
+    if template.missing is None and not (is_dask(X) or isinstance(X, np.ma.MaskedArray)):
+        # Here, and not in a fit, where rows have other numbers.
+        check_finite("X", X, can_miss="missing" in template.get_params(deep=False))
     return X
 
 
