@@ -83,8 +83,8 @@ def learn(
     validation: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Held-out pictures or a table of held-out samples, whose cost is measured now and "
-            "then; may be given several times.",
+            help="A table of held-out samples, or held-out pictures (may be given several times), "
+            "whose cost is measured now and then.",
             show_default=False,
         ),
     ] = None,
@@ -223,7 +223,7 @@ def _open_data(
     pictures = [path != STREAM and is_picture(path) for path in data]
     if not any(pictures):
         if len(data) > 1:
-            fail(f"only one table can be learned from, got {', '.join(map(str, data))}")
+            fail(f"only one table can be read, got {', '.join(map(str, data))}")
         return open_table(data[0], missing=missing), {}
     if not all(pictures):
         fail(f"{data[pictures.index(False)]} is not a picture, but other files are: use one kind")
