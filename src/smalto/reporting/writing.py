@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from smalto.checks import check_kind
 from smalto.reporting.data_facts import code_samples, some_samples
 from smalto.reporting.facts import Facts, facts_of
 from smalto.reporting.html import shortened
@@ -108,4 +109,5 @@ def title_of(title: str | None, facts: Facts) -> str:
     """Return the title of a page."""
     if title is None:
         return "A run" if facts.D is None else f"{len(facts.D):,} atoms"
+    check_kind("title", title, str, "a text")
     return shortened(title)
