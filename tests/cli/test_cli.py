@@ -427,3 +427,8 @@ def test_names_of_columns_may_be_quoted(tmp_path):
     done = run("learn", path, "-o", tmp_path / "m.safetensors", "--atoms", 2, "--report", out)
     assert done.exit_code == 0, done.output
     assert "size, in cm" in out.read_text()
+    # The model knows them too.
+    assert smalto.Model.load(tmp_path / "m.safetensors").topics(n=1)[0] in names_of_columns(path)
+    assert run("report", tmp_path / "m.safetensors", "-o", out, "--force").exit_code == 0
+    assert "size, in cm" in out.read_text()
+    assert 'size, in cm, a "good" one, age\n' in run("info", tmp_path / "m.safetensors").output

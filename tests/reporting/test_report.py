@@ -13,12 +13,22 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from smalto import NMF, DictionaryLearning, Model, Result, SparseCCA, SparsePCA, State, learn
+from smalto import (
+    NMF,
+    DictionaryLearning,
+    Model,
+    Result,
+    SparseCCA,
+    SparsePCA,
+    State,
+    learn,
+    quality,
+)
 from smalto.coders import JointLasso, Lasso
 from smalto.constraints import L2Ball
 from smalto.learners import Online
 from smalto.learning import Log
-from smalto.reporting import small_report, write_report
+from smalto.reporting import Report, small_report, write_report
 from smalto.reporting.atom_facts import nearest_atoms
 from smalto.reporting.data_facts import code_samples, hash_of_array, some_samples
 from smalto.reporting.facts import facts_of
@@ -387,6 +397,26 @@ def test_links_of_diagrams_have_one_anchor_and_lead_to_a_page(estimator):
     page, _, section = links[0].rpartition("/")[2].partition("#")
     titles = re.findall("^#+ (.*)$", (docs / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert section in ("", *(title.lower().replace(" ", "-") for title in titles))
+
+
+def test_columns_of_a_frame_name_features_and_must_be_those_of_the_model(data, tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(data, columns=[f"gene {i}" for i in range(12)])
+    run = learn(data, 6, max_steps=4, callbacks=[Report(tmp_path / "a.html", X=frame)], **OPTIONS)
+    for page in (tmp_path / "a.html", run.report(tmp_path / "b.html", frame)):
+        assert "gene 3" in page.read_text()
+    model = DictionaryLearning(6, max_steps=4, random_state=0).fit(frame)
+    model.report(tmp_path / "c.html", frame)
+    turned = frame[frame.columns[::-1]]
+    for measure in (
+        lambda: model.report(tmp_path / "d.html", turned),
+        lambda: quality(model, turned),
+    ):
+        with pytest.raises(
+            ValueError, match="column 0 of X is 'gene 11', that of the model is 'gene 0'"
+        ):
+            measure()
+    assert quality(model, frame).cost == quality(model, data).cost
 
 
 def test_what_is_no_run_is_said(tmp_path, data):

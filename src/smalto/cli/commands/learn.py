@@ -224,7 +224,8 @@ def _open_data(
     if not any(pictures):
         if len(data) > 1:
             fail(f"only one table can be read, got {', '.join(map(str, data))}")
-        return open_table(data[0], missing=missing), {}
+        names = names_of_columns(data[0])
+        return open_table(data[0], missing=missing), {} if names is None else {"names": names}
     if not all(pictures):
         fail(f"{data[pictures.index(False)]} is not a picture, but other files are: use one kind")
     found = [picture for path in data for picture in as_pictures(path)]
@@ -236,12 +237,11 @@ def _report(path: Path, data: list[Path], source: Any, about: dict[str, Any]) ->
     """Return the callback that writes a page about the run."""
     from smalto.reporting import Report
 
-    names = None if "patch" in about else names_of_columns(data[0])
     return Report(
         path,
         X=source if getattr(source, "n_rows", None) is not None else None,
         patch_shape=about.get("patch"),
-        names=names,
+        names=about.get("names"),
         title=", ".join(one.name for one in data),
     )
 
