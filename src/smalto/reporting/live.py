@@ -43,6 +43,8 @@ class Report(Callback):
         Seconds between two pages, at least.
     X : array, CSR array, path or source, optional
         Samples to code, at most 2000 of them, evenly spread: a part of the data, or held-out ones.
+        They are coded as they are: for `SparsePCA`, which learns from centered samples, give
+        ``X - X.mean(axis=0)``.
     patch_shape : (height, width) or (height, width, 3), optional
         Show atoms as pictures of this shape.
     names : sequence of str, optional
