@@ -105,6 +105,10 @@ def named(part: Any, method: str) -> Iterator[None]:
         raise
 
 
+# What to do if NaN means a missing entry; the command line has an option instead.
+SAY_MISSING = 'say missing="nan" (encode, learn, DictionaryLearning, NMF)'
+
+
 def check_finite(
     name: str, values: Rows, first_row: int = 0, *, whole: bool = True, can_miss: bool = False
 ) -> None:
@@ -135,7 +139,7 @@ def check_finite(
     )
     message = f"{name} contains NaN or infinity: {some}, the first ({kind}) at {where}"
     if can_miss and kind == "NaN" and not scipy.sparse.issparse(values):
-        message += '. If NaN means that an entry is missing, say missing="nan" (encode, learn, DictionaryLearning, NMF)'
+        message += f". If NaN means that an entry is missing, {SAY_MISSING}"
     raise ValueError(message)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,26 @@ def frame_to_array(name: str, X: Any) -> npt.NDArray[Any]:
         return table
     columns = [_numbers(name, label, X.iloc[:, i]) for i, label in enumerate(X.columns)]
     return np.stack(columns, axis=1) if columns else np.empty(X.shape)
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the names of the columns of a data frame, of pandas or polars; None if it has none."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_columns(name: str, X: Any, known: Sequence[str] | None) -> None:
+    """Raise ValueError if X is a data frame whose columns are not those that a model knows."""
+    given = column_names(X)
+    if known is None or given is None or len(given) != len(known):
+        return
+    for column, (found, wanted) in enumerate(zip(given, known, strict=True)):
+        if found != wanted:
+            message = (
+                f"column {column} of {name} is {found[:80]!r}, that of the model is "
+                f"{wanted[:80]!r}: give the columns of the model in their order"
+            )
+            raise ValueError(message)
 
 
 def check_frame(name: str, X: Any) -> None:

@@ -12,12 +12,13 @@ import scipy
 
 from smalto import NMF, DictionaryLearning, SparsePCA, consensus, encode, quality, select
 from smalto.choosing import Blocks, Entries
+from smalto.choosing._select import _refitted
 from smalto.choosing.grid import Grid, Point, as_template
 from smalto.choosing.merging import merged
 from smalto.choosing.one_standard_error import choose
-from smalto.choosing.path import Job, Problem
+from smalto.choosing.path import Fit, Job, Problem, comparable_cost, measured_cost
 from smalto.choosing.penalties import leaves_open, usual_lams
-from smalto.choosing.prediction import predict_held_out, steady_coder, total_squares
+from smalto.choosing.prediction import Predicted, predict_held_out, steady_coder, total_squares
 from smalto.choosing.selection import Selection
 from smalto.coders import OMP, JointLasso, Lasso
 
@@ -244,6 +245,76 @@ def test_of_several_starts_the_lowest_cost_counts():
     )
     for few, more in zip(one.rows, both.rows, strict=True):
         assert more["cost"] <= few["cost"]
+
+
+def test_starts_with_a_lam_of_their_own_are_compared_without_it():
+    # Each start searches a lam for so many nonzeros; the cost of a larger one is higher.
+    rng = np.random.default_rng(1)
+    X = (rng.random((120, 8)) < 0.3) @ rng.standard_normal((8, 12))
+    X += 0.3 * rng.standard_normal(X.shape)
+    coder, held_out, fits = Lasso(mean_nonzeros=2), Blocks(2, 2), {}
+    template = as_template(None, DictionaryLearning)
+    problem = Problem(template, Grid.of([6, 8], None, coder), held_out, 0.2, 0)
+    jobs = [Job(number, start) for number in range(2) for start in range(4)]
+    for job in jobs:
+        problem.walk(X, job, 1, {}, lambda *done, job=job: fits.update({(job, done[0]): done[1]}),
+                     lambda: False)  # fmt: skip
+
+    def lowest(point, what):
+        """The error of the table, if each round takes the start with the lowest of these."""
+        rounds = ([fits[job, point] for job in jobs if job.round == number] for number in range(2))
+        return np.mean(
+            [min(some, key=lambda fit: getattr(fit, what)).predicted.error for some in rounds]
+        )
+
+    choice = select(X, [6, 8], coder=coder, held_out=held_out, n_starts=4, random_state=0)
+    points = problem.grid.points
+    assert [row["error"] for row in choice.rows] == [lowest(point, "misfit") for point in points]
+    assert lowest(points[0], "cost") != lowest(points[0], "misfit")
+
+
+@pytest.mark.parametrize("estimator", [DictionaryLearning, SparsePCA])
+def test_a_cost_without_its_lam_is_half_the_squared_error(estimator):
+    X = np.random.default_rng(0).standard_normal((100, 8))
+    model = estimator(5, coder=Lasso(mean_nonzeros=2), random_state=0).fit(X)
+    cost = measured_cost(model, X, None)
+    left = (
+        model._signals(X)
+        - encode(model._signals(X), model.components_, model.coder_) @ model.components_
+    )
+    assert comparable_cost(model, X, None, cost) == pytest.approx(0.5 * np.square(left).sum() / 100)
+    assert comparable_cost(model.set_params(coder=Lasso(0.1)).fit(X), X, None, cost) == cost
+
+
+def test_the_last_fit_begins_where_a_start_fits_best_not_where_its_lam_is_lowest():
+    point, parent = Point(1, 0), Point(2, 0)
+    X = np.random.default_rng(0).standard_normal((30, 6))
+    problem = Problem(
+        as_template(None, DictionaryLearning),
+        Grid.of([1, 2], None, Lasso(mean_nonzeros=1)),
+        Blocks(2, 2),
+        0.2,
+        0,
+    )
+    fits = {}
+    for start, (cost, misfit) in enumerate([(1.0, 0.9), (2.0, 0.5)]):
+        atoms = np.roll(np.eye(2, 6), start, axis=1)
+        for at in (point, parent):
+            made = Fit(
+                Predicted(1.0, 1.0, 1, 1.0),
+                cost,
+                misfit,
+                0.0,
+                1.0,
+                True,
+                atoms[: at.n_atoms],
+                np.eye(at.n_atoms),
+            )
+            fits[Job(0, start), at] = made
+    model = _refitted(problem, X, fits, point, 1, lambda: False)
+    wanted = problem.grid.estimator(problem.template, point)
+    wanted.set_params(init=fits[Job(0, 1), parent].start(point), random_state=0).fit(X)
+    np.testing.assert_array_equal(model.components_, wanted.components_)
 
 
 def test_sparse_and_dense_tables_give_the_same():
@@ -537,6 +608,9 @@ def test_the_best_model_has_the_settings_of_the_template():
         ({"warm_effort": 0.0}, ValueError, "warm_effort must be in"),
         ({"X": np.zeros(3)}, ValueError, "must be two-dimensional"),
         ({"X": np.full((20, 8), np.nan)}, ValueError, "NaN"),
+        ({"X": np.ones((1, 8))}, ValueError, "at least 2 samples, got 1$"),
+        ({"X": np.ones((8, 1))}, ValueError, "at least 2 features, got 1$"),
+        ({"progress": "yes"}, TypeError, "progress must be True or False, got 'yes'"),
         (
             {"lam": 0.1, "estimator": DictionaryLearning(1, coder=OMP(max_nonzeros=2))},
             ValueError,
@@ -547,6 +621,15 @@ def test_the_best_model_has_the_settings_of_the_template():
 def test_wrong_input_is_named(options, error, message):
     with pytest.raises(error, match=message):
         select(**{"X": parts(), "n_atoms": [2], "random_state": 0, **options})
+
+
+@pytest.mark.parametrize("estimator", [DictionaryLearning, NMF, SparsePCA])
+def test_nan_is_said_to_be_where_it_is(estimator):
+    X = parts()
+    X[101, 4] = np.nan
+    with pytest.raises(ValueError, match=r"1 such value, the first \(NaN\) at \(101, 4\)") as error:
+        select(X, [2], estimator=estimator, random_state=0)
+    assert ("missing=" in str(error.value)) == (estimator is not SparsePCA)
 
 
 def test_entries_need_a_dense_table():

@@ -16,6 +16,7 @@ from scipy import sparse
 import smalto
 from smalto import cli, datasets
 from smalto.cli.errors import INTERRUPTED, plain_errors
+from smalto.cli.inputs import names_of_columns
 from smalto.cli.outputs import write_figure
 from smalto.coders import Lasso
 from smalto.image import text_mask
@@ -226,6 +227,12 @@ def test_reports_of_a_run_a_model_and_a_checkpoint(tmp_path):
         (["report", "{model}", "-o", "-"], "a report is a file"),
         (["report", "{here}/none.jsonl"], "there is no file"),
         (["report", "{here}/run.jsonl", "{table}"], "is a log, without atoms to code"),
+        (
+            ["report", "{here}/run.jsonl", "--patch", "8x8"],
+            "a log, without atoms to show by --patch",
+        ),
+        (["report", "{here}/run.jsonl", "--channels", "2"], "atoms to show by --channels"),
+        (["report", "{model}", "--names", "{model}"], "--names must be a text file"),
         (["report", "{table}"], "smalto"),
         (
             ["learn", "{table}", "-o", "{here}/b.safetensors", "--report", "{here}/a.txt"],
@@ -306,6 +313,14 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
         (["learn", "{table}", "{table}"], "only one table"),
         (["learn", "{table}", "--log", "{tmp}/run.txt"], "must end in .jsonl or .csv"),
         (["learn", "{table}", "--validation", "none.npy"], "there is no file none.npy"),
+        (
+            ["learn", "{table}", "--validation", "a.npy", "--validation", "b.npy"],
+            "can be read, got a.npy",
+        ),
+        (
+            ["learn", "{tmp}/holes.csv"],
+            "at (1, 0). If NaN means that an entry is missing, give --missing",
+        ),
         (["learn", "{tmp}/broken.png"], "not a picture"),
         (["encode", "{table}", "{table}"], "is not a complete safetensors file"),
         (["info", "{tmp}/gone"], "there is no file"),
@@ -334,6 +349,7 @@ def test_one_clear_line_for_what_goes_wrong(tmp_path, table, arguments, words, m
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.png").write_bytes(b"not a picture")
     (tmp_path / "bad.safetensors").write_bytes(b"")
+    (tmp_path / "holes.csv").write_text("1,2\n,3\n4,5\n")
     pixels = np.zeros((16, 16), np.uint8)
     pixels[4:] = np.arange(16) * 10
     Image.fromarray(pixels).save(tmp_path / "small.png")
@@ -401,3 +417,18 @@ def test_columns_of_text_are_named(tmp_path):
         assert run("learn", path, "-o", out, "--atoms", 2, "--missing").exit_code == 1
     path.write_text("size,age\n" + "".join(f"{i},{'NA' if i == 3 else i % 4}\n" for i in range(30)))
     assert run("learn", path, "-o", out, "--atoms", 2, "--missing").exit_code == 0
+
+
+def test_names_of_columns_may_be_quoted(tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "r.html"
+    rows = "".join(f"{i},{i % 3},{i % 5}\n" for i in range(30))
+    path.write_text('"size, in cm", "a ""good"" one",age\n' + rows)
+    assert names_of_columns(path) == ["size, in cm", 'a "good" one', "age"]
+    done = run("learn", path, "-o", tmp_path / "m.safetensors", "--atoms", 2, "--report", out)
+    assert done.exit_code == 0, done.output
+    assert "size, in cm" in out.read_text()
+    # The model knows them too.
+    assert smalto.Model.load(tmp_path / "m.safetensors").topics(n=1)[0] in names_of_columns(path)
+    assert run("report", tmp_path / "m.safetensors", "-o", out, "--force").exit_code == 0
+    assert "size, in cm" in out.read_text()
+    assert 'size, in cm, a "good" one, age\n' in run("info", tmp_path / "m.safetensors").output

@@ -180,6 +180,7 @@ def test_signed_mosaic_plot():
         (np.ones((2, 6)), {}, "atoms of 6 values"),
         (np.ones((2, 4)), {"patch_shape": (2, 3)}, r"\(2, 3\) has 6 values, an atom of D has 4"),
         (np.ones((2, 4)), {"patch_shape": (4,)}, r"got \(4,\)"),
+        (np.ones((2, 4)), {"patch_shape": 2}, r"must be \(height, width\).*, got 2"),
         (np.ones((2, 4)), {"patch_shape": (1, 2, 2)}, r"got \(1, 2, 2\)"),
         (np.ones((2, 4)), {"patch_shape": (-2, -2)}, "got -2"),
         (np.ones((2, 12)), {"signed": True}, r"got patch_shape \(2, 2, 3\)"),

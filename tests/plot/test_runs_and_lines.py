@@ -164,11 +164,19 @@ def test_weights_along_chromosomes():
     for given, message in (
         ((weights, ["1"]), "chromosomes must be one for each of 5 weights"),
         ((weights, chromosomes, [1.0]), "positions must be one for each"),
-        (([[1.0]], ["1"]), "weights must be one number for each gene"),
+        (([[1.0]], ["1"]), r"one number for each gene, got shape \(1, 1\): draw one row at a time"),
+        (
+            (weights, [1.0, 1.0, np.nan, 2.0, np.nan]),
+            "of 2 of 5 genes are missing, the first is gene 2",
+        ),
+        ((weights, np.array(["1", None, "1", "2", "2"], object)), "of 1 of 5 genes are missing"),
+        ((weights, ["1", np.nan, "1", "2", "2"]), "the first is gene 1: leave these genes out"),
         (([np.nan], ["1"]), "weights"),
     ):
         with pytest.raises(ValueError, match=message):
             along_chromosomes(*given)
+    with pytest.raises(TypeError, match="positions must be numbers, got"):
+        along_chromosomes(weights, chromosomes, ["p12", "p13", "q1", "q2", "q3"])
 
 
 def test_hostile_names_of_chromosomes_are_text(tmp_path):

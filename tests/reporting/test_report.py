@@ -3,18 +3,32 @@
 import hashlib
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 from learning_problems import planted
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from smalto import NMF, DictionaryLearning, Model, Result, SparsePCA, State, learn
+from smalto import (
+    NMF,
+    DictionaryLearning,
+    Model,
+    Result,
+    SparseCCA,
+    SparsePCA,
+    State,
+    learn,
+    quality,
+)
 from smalto.coders import JointLasso, Lasso
 from smalto.constraints import L2Ball
 from smalto.learners import Online
 from smalto.learning import Log
-from smalto.reporting import small_report, write_report
+from smalto.reporting import Report, small_report, write_report
 from smalto.reporting.atom_facts import nearest_atoms
 from smalto.reporting.data_facts import code_samples, hash_of_array, some_samples
 from smalto.reporting.facts import facts_of
@@ -268,7 +282,7 @@ def test_every_kind_of_thing_has_a_report(result, data, tmp_path):
         path = write_report(what, tmp_path / f"{number}.html", abs(data))
         assert "How it went" in path.read_text()
         assert "<b>" in small_report(what)
-    for what, wrong in ((42, "int"), (DictionaryLearning(3), "DictionaryLearning")):
+    for what, wrong in ((42, "int"), (data, "ndarray")):
         with pytest.raises(
             TypeError, match=f"fitted estimator .* or the log of a run, got {wrong}"
         ):
@@ -374,6 +388,47 @@ def test_diagrams_of_estimators_link_to_the_guide_and_show_what_was_learned(data
         assert "6 atoms of 12 features" in text
 
 
+@pytest.mark.parametrize("estimator", [DictionaryLearning, NMF, SparsePCA, SparseCCA])
+def test_links_of_diagrams_have_one_anchor_and_lead_to_a_page(estimator):
+    docs = Path(__file__).parents[2] / "docs" / "guide"
+    text = make_pipeline(StandardScaler(), estimator(2))._repr_html_()
+    links = [link for link in re.findall('href="([^"]*)"', text) if "/smalto/" in link]
+    assert len({link.count("#") for link in links} - {0, 1}) == 0
+    page, _, section = links[0].rpartition("/")[2].partition("#")
+    titles = re.findall("^#+ (.*)$", (docs / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert section in ("", *(title.lower().replace(" ", "-") for title in titles))
+
+
+def test_columns_of_a_frame_name_features_and_must_be_those_of_the_model(data, tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(data, columns=[f"gene {i}" for i in range(12)])
+    run = learn(data, 6, max_steps=4, callbacks=[Report(tmp_path / "a.html", X=frame)], **OPTIONS)
+    for page in (tmp_path / "a.html", run.report(tmp_path / "b.html", frame)):
+        assert "gene 3" in page.read_text()
+    model = DictionaryLearning(6, max_steps=4, random_state=0).fit(frame)
+    model.report(tmp_path / "c.html", frame)
+    turned = frame[frame.columns[::-1]]
+    for measure in (
+        lambda: model.report(tmp_path / "d.html", turned),
+        lambda: quality(model, turned),
+    ):
+        with pytest.raises(
+            ValueError, match="column 0 of X is 'gene 11', that of the model is 'gene 0'"
+        ):
+            measure()
+    assert quality(model, frame).cost == quality(model, data).cost
+
+
+def test_what_is_no_run_is_said(tmp_path, data):
+    with pytest.raises(NotFittedError, match="DictionaryLearning instance is not fitted yet"):
+        DictionaryLearning(3).report(tmp_path / "a.html")
+    with pytest.raises(ValueError, match=r"is no log: load it first, with smalto\.Model\.load"):
+        write_report(tmp_path / "m.safetensors", tmp_path / "a.html")
+    log = tmp_path / "run.jsonl"
+    log.touch()
+    assert "The log has no steps yet." in write_report(log, tmp_path / "a.html").read_text()
+
+
 def test_runs_that_have_learned_nothing_or_of_one_atom(data, tmp_path):
     nothing = learn(data, 1, Lasso(0.1), max_steps=0, random_state=0)
     assert "1 atoms" in nothing.report(tmp_path / "a.html").read_text()
@@ -391,6 +446,8 @@ def test_runs_that_have_learned_nothing_or_of_one_atom(data, tmp_path):
         ({"patch_shape": (3, 3)}, ValueError, r"\(3, 3\) has 9 values"),
         ({"names": ["a"]}, ValueError, "names must be one for each of 12 features, got 1"),
         ({"names": "abc"}, TypeError, "names must be a sequence of strings"),
+        ({"title": 5}, TypeError, "title must be a text, got 5"),
+        ({"patch_shape": 3}, ValueError, r"patch_shape must be \(height, width\).*, got 3"),
         ({"n_channels": 5}, ValueError, "n_channels must divide the 12 features, got 5"),
         ({"n_channels": 3, "patch_shape": (3, 4)}, ValueError, "at most one of"),
         ({"X": np.ones((5, 3))}, ValueError, "X has 3 features, but the atoms have 12"),

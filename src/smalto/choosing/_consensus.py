@@ -119,6 +119,7 @@ def consensus(
     n_starts = check_integer("n_starts", n_starts, low=2)
     similarity = check_number("min_similarity", min_similarity, low=0, high=1)
     check_kind("refit", refit, bool | np.bool_, "True or False")
+    check_kind("progress", progress, bool | np.bool_, "True or False")
     threads, seed = resolve_threads(n_threads), as_seed(random_state)
     client, given = cluster_of(X, client), computed(X, template)
     X = as_table(given)

@@ -28,6 +28,7 @@ from smalto.choosing.tables import as_frame, as_text
 from smalto.coders import Coder, encode
 from smalto.coders.coding import mean_cost
 from smalto.coders.signals import Missing, as_signals
+from smalto.data_frames import check_columns
 from smalto.estimators.base import Factorization
 from smalto.learning._learn import Result
 from smalto.learning.files.model import Model
@@ -234,6 +235,7 @@ def _signals(name: str, model: Any, X: Any, n_features: int, mask: Any = None) -
         raise ValueError(message)
     if not isinstance(model, Factorization):
         return rows
+    check_columns(name, X, vars(model).get("feature_names_in_"))
     model._check_values(rows, mask)
     return model._signals(rows)
 

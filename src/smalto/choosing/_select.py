@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from smalto.checks import Rows, check_integer, check_kind, check_number
+from smalto.checks import Rows, check_finite, check_integer, check_kind, check_number
 from smalto.choosing.grid import Grid, Point, as_template, doubling
 from smalto.choosing.held_out import Blocks, HeldOut
 from smalto.choosing.lazy_data import cluster_of, computed
@@ -81,7 +81,8 @@ def select(
         Which entries are held out, and in how many rounds.
     n_starts : int, default 1
         Number of starts in each round, from different first atoms. Of each setting the start
-        with the lowest cost counts.
+        with the lowest cost counts; with the lowest squared error, where each start has its own
+        ``lam`` (``mean_nonzeros``).
     n_standard_errors : float, default 1
         How near to the lowest error a simpler setting must be to be preferred; 0 chooses the
         lowest.
@@ -149,6 +150,7 @@ def select(
     check_number("n_standard_errors", n_standard_errors, low=0)
     effort = check_number("warm_effort", warm_effort, low=0, high=1, strict=True)
     check_kind("refit", refit, bool | np.bool_, "True or False")
+    check_kind("progress", progress, bool | np.bool_, "True or False")
     threads = resolve_threads(n_threads)
     X = _table(given, template, held_out)
     if lam is None and coder is None and leaves_open(template):
@@ -203,6 +205,9 @@ def _table(X: Any, template: Factorization, held_out: HeldOut) -> Rows:
             raise TypeError(message)
     X = as_table(X)
     held_out.check(*X.shape)
+    if template.missing is None and not (is_dask(X) or isinstance(X, np.ma.MaskedArray)):
+        # Here, and not in a fit, where rows have other numbers.
+        check_finite("X", X, can_miss="missing" in template.get_params(deep=False))
     return X
 
 
@@ -322,11 +327,11 @@ def _judged(
 
 
 def _best_starts(point: Point, jobs: list[Job], fits: Fits) -> list[Fit]:
-    """Return the fit of each round whose start has the lowest cost."""
+    """Return the fit of each round whose start fits best."""
     best: dict[int, Fit] = {}
     for job in jobs:
         fit = fits[job, point]
-        if job.round not in best or fit.cost < best[job.round].cost:
+        if job.round not in best or fit.misfit < best[job.round].misfit:
             best[job.round] = fit
     return [best[number] for number in sorted(best)]
 
@@ -345,7 +350,7 @@ def _refitted(
     parent = next(visit.parent for visit in problem.grid.path() if visit.point == point)
     own = {name: getattr(model, name) for name in ("init", "n_threads", "random_state")}
     if parent is not None:
-        begun = [fits[job, point].cost for job in _starts(fits, parent)]
+        begun = [fits[job, point].misfit for job in _starts(fits, parent)]
         best = _starts(fits, parent)[int(np.argmin(begun))]
         model.set_params(init=fits[best, parent].start(point))
     model.set_params(

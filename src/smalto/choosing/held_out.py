@@ -97,6 +97,9 @@ class Blocks(HeldOut):
             ("n_row_folds", self.n_row_folds, n, "samples"),
             ("n_column_folds", self.n_column_folds, m, "features"),
         ):
+            if count < 2:
+                message = f"blocks are held out of at least 2 {what}, got {count}"
+                raise ValueError(message)
             if folds > count:
                 message = (
                     f"{name} must be at most the number of {what}, {count}, got {folds}: give fewer, "

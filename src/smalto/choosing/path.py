@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smalto.checks import Array, Rows
+from smalto.checks import Array, Rows, float_dtype
 from smalto.choosing.grid import Grid, Point
 from smalto.choosing.held_out import HeldOut, Round
 from smalto.choosing.merging import merged
@@ -19,6 +19,7 @@ from smalto.choosing.prediction import (
     some_rows,
     total_squares,
 )
+from smalto.coders import encode
 from smalto.estimators.base import Factorization
 from smalto.estimators.sparse_pca import SparsePCA
 from smalto.learning.callbacks.base import Callback, Share
@@ -40,6 +41,7 @@ class Fit(NamedTuple):
 
     predicted: Predicted
     cost: float  # of the data that was learned from, mean per sample
+    misfit: float  # of several starts the one with the lowest counts: `comparable_cost`
     seconds: float  # of learning
     share: float  # of the limits of the estimator that it took
     may_be_short: bool  # whether fits from its atoms may end sooner
@@ -168,7 +170,8 @@ def _fitted(model: Factorization, table: Table, stop: Shortened, n_threads: int)
     predicted = predict_held_out(model, table.X, held, table.total, n_threads)
     cost = measured_cost(model, table.learned, held.mask)
     may_be_short = not model.state_.constraint.adapts
-    return Fit(predicted, cost, seconds, stop.done, may_be_short, *_learned(model))
+    misfit = comparable_cost(model, table.learned, held.mask, cost)
+    return Fit(predicted, cost, misfit, seconds, stop.done, may_be_short, *_learned(model))
 
 
 def fit_whole(
@@ -194,6 +197,22 @@ def measured_cost(model: Factorization, X: Rows, mask: Array | None) -> float:
     """Return the mean cost of samples, coded by the fitted model: minus its score."""
     rows = in_memory(some_rows(X))
     return -model._score(rows, None if mask is None else some_rows(mask))
+
+
+def comparable_cost(model: Factorization, X: Rows, mask: Array | None, cost: float) -> float:
+    """Return what starts of one setting are compared by: the cost, if all minimize the same one.
+
+    Where each start has chosen a penalty of its own, as for a number of nonzeros, the cost is
+    higher where the penalty is. It is then left out: what remains is half the squared error.
+    """
+    if not model.state_.coder.undecided:
+        return cost
+    signals = model._signals(in_memory(some_rows(X)))
+    hidden = None if mask is None else some_rows(mask)
+    D = np.ascontiguousarray(model.components_, float_dtype(signals.dtype))
+    options: dict[str, Any] = {"missing": model.missing, "n_threads": model.n_threads}
+    codes = encode(signals, D, model.coder_, mask=hidden, **options)
+    return cost - float(np.mean(model.coder_.penalty(codes)))
 
 
 def _learned(model: Factorization) -> tuple[Array, Array]:

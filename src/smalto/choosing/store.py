@@ -83,6 +83,7 @@ class Store:
         settings = {
             "predicted": to_json(tuple(fit.predicted), {}, ""),
             "cost": to_json(fit.cost, {}, ""),
+            "misfit": to_json(fit.misfit, {}, ""),
             "seconds": fit.seconds,
             "share": fit.share,
             "may_be_short": fit.may_be_short,
@@ -100,12 +101,12 @@ class Store:
         try:
             squares, total, entries, nonzeros = from_json(settings["predicted"], {})
             predicted = Predicted(float(squares), float(total), int(entries), float(nonzeros))
-            cost = from_json(settings["cost"], {})
+            cost, misfit = (float(from_json(settings[key], {})) for key in ("cost", "misfit"))
             atoms = arrays["D"].reshape(point.n_atoms, -1)
             seconds, share = float(settings["seconds"]), float(settings["share"])
             products = arrays["A"].reshape(point.n_atoms, point.n_atoms)
             short = bool(settings["may_be_short"])
-            return Fit(predicted, float(cost), seconds, share, short, atoms, products)
+            return Fit(predicted, cost, misfit, seconds, share, short, atoms, products)
         except (KeyError, TypeError, ValueError) as error:
             message = f"{path} does not hold a fit: {error}. Remove it, and it is made again"
             raise ValueError(message) from error

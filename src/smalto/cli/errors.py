@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 
 import typer
 
+from smalto.checks import SAY_MISSING
+
 INTERRUPTED = 130  # exit code after Ctrl-C
 
 
@@ -44,7 +46,7 @@ def explain(error: BaseException) -> str | None:
     if isinstance(error, MemoryError):
         return "there is not enough memory for this"
     if isinstance(error, ValueError | TypeError | ImportError | ArithmeticError):
-        return str(error) or type(error).__name__
+        return str(error).replace(SAY_MISSING, "give --missing") or type(error).__name__
     return None
 
 

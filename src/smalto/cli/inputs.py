@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import sys
 from pathlib import Path
@@ -70,8 +71,7 @@ def names_of_columns(path: Path) -> list[str] | None:
         return None
     with path.open() as file:
         first = file.readline()
-    separator = next((mark for mark in (",", "\t", ";") if mark in first), None)
-    names = [part.strip().strip('"') for part in first.split(separator)]
+    names = _cells(first, _separator(first))
     return None if all(_is_number(name) for name in names) else names
 
 
@@ -89,8 +89,8 @@ def _read_text(path: Path) -> Array:
     """Read numbers separated by commas, tabs, semicolons or spaces; skip a header of names."""
     with path.open() as file:
         first = file.readline()
-    separator = next((mark for mark in (",", "\t", ";") if mark in first), None)
-    header = 0 if all(_is_number(part) for part in first.split(separator)) else 1
+    separator = _separator(first)
+    header = 0 if all(_is_number(part) for part in _cells(first, separator)) else 1
     try:
         table = np.genfromtxt(
             path,
@@ -116,11 +116,24 @@ def _refuse_text(path: Path, separator: str | None, header: int, table: Array, f
         return
     for row, column in np.argwhere(np.isnan(table)):
         if not _is_number(texts[row, column]):
-            name = first.split(separator)[column].strip() if header else str(column)
+            name = _cells(first, separator)[column] if header else str(column)
             fail(
                 f"{path}: column {name} must hold numbers, but row {row} has "
                 f"{str(texts[row, column])!r}: drop the column, or turn it into numbers"
             )
+
+
+def _separator(line: str) -> str | None:
+    """Return what separates the cells of a table; None if these are spaces."""
+    return next((mark for mark in (",", "\t", ";") if mark in line), None)
+
+
+def _cells(line: str, separator: str | None) -> list[str]:
+    """Return the cells of a line; one in quotes may contain the separator, and quotes twice."""
+    if separator is None:
+        return [cell.strip('"') for cell in line.split()]
+    reader = csv.reader([line], delimiter=separator, skipinitialspace=True)
+    return [cell.strip() for cell in next(reader)]
 
 
 def _is_number(text: str) -> bool:

@@ -20,6 +20,12 @@ class Documented(BaseEstimator):  # type: ignore[misc]
     def _doc_link_url_param_generator(self) -> dict[str, str]:
         return {"page": self._doc_page}
 
+    def _get_params_html(self, deep: bool = True, doc_link: str = "") -> Any:
+        return super()._get_params_html(deep, *_page_of(doc_link))
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        return super()._get_fitted_attr_html(*_page_of(doc_link))
+
     def _small_report(self) -> str:
         """Return what was learned as HTML; nothing before `fit`."""
         return ""
@@ -32,3 +38,8 @@ class Documented(BaseEstimator):  # type: ignore[misc]
         if "text/html" in output:
             output["text/html"] += self._small_report()
         return output
+
+
+def _page_of(doc_link: str) -> list[str]:
+    """Return the link without its section, in whose place scikit-learn puts a parameter."""
+    return [doc_link.partition("#")[0]] if doc_link else []

@@ -69,7 +69,8 @@ class Reported:
         Parameters
         ----------
         names : sequence of str, optional
-            One name for each feature; by default those seen in `fit`, or the numbers of the features.
+            One name for each feature; by default those seen in `fit`, those that a model has in
+            ``info["names"]``, or the numbers of the features.
         n : int, default 10
             Number of features of each atom. Those of weight zero are left out.
 

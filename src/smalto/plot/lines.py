@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_MISSING = ("nan", "None", "<NA>", "")  # how NumPy and pandas write what is not there
 _WIDTH, _HEIGHT = 0.9, 0.84  # of the lines in a panel of 1 by 1
 
 
@@ -158,11 +159,22 @@ def along_chromosomes(
     """
     values = np.asarray(weights, np.float64)
     if values.ndim != 1 or not len(values):
-        message = f"weights must be one number for each gene, got shape {values.shape}"
+        advice = ": draw one row at a time" if values.ndim == 2 else ""
+        message = f"weights must be one number for each gene, got shape {values.shape}{advice}"
         raise ValueError(message)
     check_finite("weights", values)
     of = _one_each("chromosomes", chromosomes, len(values))
+    unknown = np.flatnonzero([str(label) in _MISSING for label in of.tolist()])
+    if len(unknown):
+        message = (
+            f"chromosomes of {len(unknown)} of {len(of)} genes are missing, the first is gene "
+            f"{unknown[0]}: leave these genes out, or name their chromosome"
+        )
+        raise ValueError(message)
     where = None if positions is None else _one_each("positions", positions, len(values))
+    if where is not None and where.dtype.kind not in "iuf":
+        message = f"positions must be numbers, got {where[0]!r}"
+        raise TypeError(message)
     places, middles, labels = _places(of, where)
     labeled = None if names is None else _one_each("names", names, len(values))
     ax = new_axes() if ax is None else ax

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -159,7 +159,9 @@ def check_shape(patch_shape: Sequence[int] | None, m: int) -> tuple[int, ...]:
             return side, side, 3
         message = f"atoms of {m} values are neither p x p nor p x p x 3: pass patch_shape"
         raise ValueError(message)
-    shape = tuple(check_integer("patch_shape", side) for side in patch_shape)
+    given: Any = patch_shape
+    sides = [given] if isinstance(given, str) or not np.iterable(given) else given
+    shape = tuple(check_integer("patch_shape", side) for side in sides)
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] != 3):
         message = f"patch_shape must be (height, width) or (height, width, 3), got {patch_shape}"
         raise ValueError(message)

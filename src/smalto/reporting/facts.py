@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder
@@ -21,6 +22,7 @@ from smalto.learning.callbacks.log import Log
 from smalto.learning.files.model import Model
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
+from smalto.learning.reported import Reported
 from smalto.plot.histories import read_log
 from smalto.reporting.html import shortened
 from smalto.reporting.number_texts import duration, in_bytes
@@ -71,7 +73,14 @@ def facts_of(what: Any) -> Facts:
     if isinstance(what, Log):
         return _facts_of_log(what.path)
     if isinstance(what, str | os.PathLike):
+        if Path(what).suffix == ".safetensors":
+            message = (
+                f"{what} is no log: load it first, with smalto.Model.load or smalto.State.load"
+            )
+            raise ValueError(message)
         return _facts_of_log(Path(what))
+    if isinstance(what, Reported):
+        check_is_fitted(what, "state_")
     message = (
         "a report is about a Result, a State, a Model, a fitted estimator such as "
         f"DictionaryLearning, or the log of a run, got {type(what).__name__}"

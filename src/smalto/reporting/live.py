@@ -43,10 +43,12 @@ class Report(Callback):
         Seconds between two pages, at least.
     X : array, CSR array, path or source, optional
         Samples to code, at most 2000 of them, evenly spread: a part of the data, or held-out ones.
+        They are coded as they are: for `SparsePCA`, which learns from centered samples, give
+        ``X - X.mean(axis=0)``.
     patch_shape : (height, width) or (height, width, 3), optional
         Show atoms as pictures of this shape.
     names : sequence of str, optional
-        Show atoms by the names of their largest features.
+        Show atoms by the names of their largest features; by default those of the columns of X.
     n_channels : int, optional
         Show atoms as lines, one for each channel, which is the default with one channel.
     title : str, optional
@@ -131,9 +133,13 @@ class Report(Callback):
     def _take(self, state: State) -> None:
         """Remember the run, and read samples to code."""
         self._state = state
-        look_of(facts_of_state(state), self.patch_shape, self.names, self.n_channels)  # checks them
+        look_of(facts_of_state(state), *self._wanted())  # checks them
         if self.X is not None and self._samples is None:
             self._samples = some_samples(self.X, state.D.shape[1])
+
+    def _wanted(self) -> tuple[Any, ...]:
+        """Return what `look_of` asks for."""
+        return self.patch_shape, self.names, self.n_channels, self.X
 
     def _running(self, record: Record | None) -> Running:
         """Return how far the run is."""
@@ -159,7 +165,7 @@ class Report(Callback):
         assert self._state is not None
         began = time.thread_time()
         facts = self._facts(self._state, stopped, failure)
-        look = look_of(facts, self.patch_shape, self.names, self.n_channels)
+        look = look_of(facts, *self._wanted())
         coded = None
         if self._samples is not None and failure is None:
             coded = code_samples(self._samples, self._state.D, self._state.coder.fixed())

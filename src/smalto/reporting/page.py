@@ -110,7 +110,8 @@ def _header(page: Page) -> Html:
     elif facts.stopped is not None:
         label, look, why = "ended", "good", _because(facts.stopped)
     else:
-        return join(element("header", element("h1", page.title)), element("p", class_="why"))
+        empty = "The log has no steps yet." if facts.D is None and not facts.history else ""
+        return join(element("header", element("h1", page.title)), element("p", empty, class_="why"))
     status = element("span", label, class_=f"status {look}", id="status")
     text = element("p", why, class_=f"why {look}" if look == "bad" else "why")
     return join(element("header", element("h1", page.title), status), text, *parts)

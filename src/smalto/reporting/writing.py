@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from smalto.checks import check_kind
+from smalto.data_frames import check_columns, column_names
 from smalto.reporting.data_facts import code_samples, some_samples
 from smalto.reporting.facts import Facts, facts_of
 from smalto.reporting.html import shortened
@@ -43,7 +45,8 @@ def write_report(
     patch_shape : (height, width) or (height, width, 3), optional
         Show atoms as pictures of this shape.
     names : sequence of str, optional
-        Show atoms by the names of their largest features: one name for each feature.
+        Show atoms by the names of their largest features: one name for each feature. By default
+        those that the model knows, or those of the columns of X.
     n_channels : int, optional
         Show atoms as lines, one for each channel; the channels of an atom follow one another.
         This is the default, with one channel.
@@ -73,12 +76,13 @@ def write_report(
     """
     page = check_page(path)
     facts = facts_of(what)
-    look = look_of(facts, patch_shape, names, n_channels)
+    look = look_of(facts, patch_shape, names, n_channels, X)
     samples = coded = None
     if X is not None:
         if facts.D is None or facts.coder is None:
             message = "a log has no atoms to code samples with: leave X out, or give the model"
             raise ValueError(message)
+        check_columns("X", X, facts.names)
         samples = some_samples(X, facts.D.shape[1])
         coded = code_samples(samples, facts.D, facts.coder, facts.prepare)
     shown = Page(title_of(title, facts), facts, look, samples, coded)
@@ -91,8 +95,9 @@ def look_of(
     patch_shape: Sequence[int] | None,
     names: Sequence[str] | None,
     n_channels: int | None,
+    X: Any = None,
 ) -> Look:
-    """Return how to show atoms: as wanted, or as the model knows."""
+    """Return how to show atoms: as wanted, or as the model or the columns of X say."""
     if facts.D is None:
         return Look()
     m = facts.D.shape[1]
@@ -101,6 +106,8 @@ def look_of(
             patch_shape = facts.patch_shape
         elif facts.names is not None and len(facts.names) == m:
             names = facts.names
+        elif (columns := column_names(X)) is not None and len(columns) == m:
+            names = columns
     return Look.of(m, patch_shape, names, n_channels)
 
 
@@ -108,4 +115,5 @@ def title_of(title: str | None, facts: Facts) -> str:
     """Return the title of a page."""
     if title is None:
         return "A run" if facts.D is None else f"{len(facts.D):,} atoms"
+    check_kind("title", title, str, "a text")
     return shortened(title)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from smalto.cli.errors import plain_errors
+from smalto.cli.errors import one_line, plain_errors
 from smalto.cli.model_files import load_model
 
 
@@ -45,6 +45,9 @@ def info(
         lines["use"] = (
             f"{half} atoms carry half of the energy of the codes, {np.sum(energy == 0)} are unused"
         )
+    if names := learned.info.get("names", ()):
+        some = ", ".join(one_line(str(name))[:30] for name in names[:5])
+        lines["names"] = some if len(names) <= 5 else f"{some} and {len(names) - 5} more"
     for name, value in learned.info.items():
         if name != "use":
             lines.setdefault(name, value)

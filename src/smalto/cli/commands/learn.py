@@ -83,8 +83,8 @@ def learn(
     validation: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Held-out pictures or a table of held-out samples, whose cost is measured now and "
-            "then; may be given several times.",
+            help="A table of held-out samples, or held-out pictures (may be given several times), "
+            "whose cost is measured now and then.",
             show_default=False,
         ),
     ] = None,
@@ -223,8 +223,9 @@ def _open_data(
     pictures = [path != STREAM and is_picture(path) for path in data]
     if not any(pictures):
         if len(data) > 1:
-            fail(f"only one table can be learned from, got {', '.join(map(str, data))}")
-        return open_table(data[0], missing=missing), {}
+            fail(f"only one table can be read, got {', '.join(map(str, data))}")
+        names = names_of_columns(data[0])
+        return open_table(data[0], missing=missing), {} if names is None else {"names": names}
     if not all(pictures):
         fail(f"{data[pictures.index(False)]} is not a picture, but other files are: use one kind")
     found = [picture for path in data for picture in as_pictures(path)]
@@ -236,12 +237,11 @@ def _report(path: Path, data: list[Path], source: Any, about: dict[str, Any]) ->
     """Return the callback that writes a page about the run."""
     from smalto.reporting import Report
 
-    names = None if "patch" in about else names_of_columns(data[0])
     return Report(
         path,
         X=source if getattr(source, "n_rows", None) is not None else None,
         patch_shape=about.get("patch"),
-        names=names,
+        names=about.get("names"),
         title=", ".join(one.name for one in data),
     )
 

@@ -82,6 +82,10 @@ def report(
         if model.suffix in LOG_SUFFIXES:
             if data is not None:
                 fail(f"{model} is a log, without atoms to code {data} with: give the model")
+            given = {"--patch": patch, "--channels": channels, "--names": names}
+            for option, value in given.items():
+                if value is not None:
+                    fail(f"{model} is a log, without atoms to show by {option}: give the model")
             if not model.exists():
                 fail(f"there is no file {model}")
             write_report(model, out, title=title)
@@ -105,7 +109,10 @@ def _look(
         except ValueError:
             fail(f"--patch must be as 8x8 or 8x8x3, got {patch}")
     if names is not None:
-        found["names"] = names.read_text(encoding="utf-8").splitlines()
+        try:
+            found["names"] = names.read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError:
+            fail(f"--names must be a text file with a name in each line, {names} is none")
     elif patch is None and channels is None and data is not None and "patch" not in learned.info:
         found["names"] = names_of_columns(data)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,9 @@ class Model(Reported):
         D, constraint = feasible(state)
         history = thinned(state.history, _RECORDS)
         return cls(D, state.coder.fixed(), constraint, dict(info or {}), history)
+
+    def _names(self, names: Sequence[str] | None) -> Sequence[str] | None:
+        return self.info.get("names") if names is None else names
 
     def encode(self, X: Any, **options: Any) -> Any:
         """Return sparse codes of the rows of X: `smalto.encode` with this dictionary and coder."""
