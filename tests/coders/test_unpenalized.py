@@ -254,3 +254,18 @@ def test_similar_atoms_without_a_penalty(coder, off, dtype):
     half = 0.5 * (wide**2).sum(axis=1)
     assert (value <= half * (1 + 1e-6)).all()
     assert (info.gap <= {np.float32: 1e-3, np.float64: 1e-8}[dtype] * half).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bounds_that_rounding_misses_are_not_called_out_of_reach(seed):
+    rng = np.random.default_rng(seed)
+    first, others = rng.standard_normal(5), rng.standard_normal((3, 5))
+    D, x = np.vstack([first, first + 1e-10 * others]), rng.standard_normal((1, 5))
+    span = np.linalg.qr(np.vstack([first, others]).T)[0]
+    eps = float(np.sum((x - (x @ span) @ span.T) ** 2)) + 1e-3  # in reach, by huge coefficients
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        codes = encode(x, D, ErrorBound(eps), penalty_weights=np.array([0.0, 1.0, 1.0, 1.0]))
+    said = " / ".join(str(each.message) for each in caught)
+    assert "out of reach" not in said
+    assert "not proven optimal" in said or np.sum((x - codes @ D) ** 2) <= eps * (1 + 1e-9)

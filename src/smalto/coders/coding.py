@@ -17,7 +17,7 @@ from smalto.coders.codes import Codes, compressed
 from smalto.coders.doubts import cancelling, delicate_rows, doubtful, unmeasured, whole_groups
 from smalto.coders.linear import code_linearly
 from smalto.coders.mending import Mender, warn_if_short
-from smalto.coders.out_of_reach import exceeds
+from smalto.coders.out_of_reach import exceeds, missed_by_rounding
 from smalto.coders.parameters import of_rows
 from smalto.coders.preparing import (
     Prepared,
@@ -305,9 +305,14 @@ def _code_freely(
         pieces.append(replace(coded, codes=codes, norms=whole, short=said))
         order.append(some.rows)
     coded = stacked(pieces).take(np.argsort(np.concatenate(order)))
+    reduced = coded.fit.copy()
     if measured or coded.short is not None:
         _fit_directly(part, np.arange(len(part)), coded.codes, D, coded.fit)
-    if coded.short is None or problem.error_bound() is not None:
+    bound = problem.error_bound()
+    if bound is not None:
+        eps = of_rows("eps", bound, numbers, len(part))
+        return missed_by_rounding(coded, reduced, eps) if measured else coded
+    if coded.short is None:
         return coded
     csr = coded.codes.as_csr(len(D))
     cost = coded.fit + prepared.problem.weighted_penalty(csr, part.penalty_weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,21 @@ def exceeds(
     if groups is not None:
         errors = np.add.reduceat(errors, groups[:-1]) / np.diff(groups) if len(errors) else errors
     return np.asarray(errors > eps)
+
+
+def missed_by_rounding(coded: Coded, exact: Array, eps: Array) -> Coded:
+    """Return codes that say which bounds rounding alone makes them miss.
+
+    ``exact`` are the errors ``½‖x − αD‖²`` of the codes before they were rounded.
+    """
+    dtype = coded.codes.values.dtype
+    met = ~exceeds(eps, exact, coded.norms, dtype, None)
+    rows = np.flatnonzero(met & exceeds(eps, coded.fit, coded.norms, dtype, None))
+    if not rows.size:
+        return coded
+    short = np.zeros(len(exact)) if coded.short is None else coded.short.copy()
+    short[rows] = 1.0 + (2.0 * coded.fit - eps)[rows] / coded.norms[rows]
+    return replace(coded, short=short)
 
 
 def warn_if_out_of_reach(
