@@ -149,6 +149,16 @@ def test_ctrl_c_before_a_command_begins(monkeypatch, capsys, cause):
     assert capsys.readouterr().err == "smalto: stopped\n"
 
 
+def test_after_ctrl_c_the_process_ends_at_once(monkeypatch):
+    """Nothing is torn down: a Ctrl-C inside the compiler's library may have spoilt that."""
+    codes = []
+    monkeypatch.setitem(cli.main.__globals__, "app", lambda **_: sys.exit(INTERRUPTED))
+    monkeypatch.setattr(os, "_exit", codes.append)
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert codes == [INTERRUPTED]
+
+
 def test_learn_with_held_out_samples_a_log_and_no_words(table, tmp_path):
     X = np.load(table)
     np.save(tmp_path / "other.npy", X[:40])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -62,8 +63,20 @@ def main() -> None:
     show_warnings()
     try:
         app(prog_name="smalto")
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _leave()
+        raise
     except (Exception, KeyboardInterrupt) as error:  # Ctrl-C while commands are being made, too
         if not comes_from_ctrl_c(error):
             raise
         typer.echo("smalto: stopped", err=True)
         sys.exit(INTERRUPTED)
+
+
+def _leave() -> None:
+    """End the process at once: a Ctrl-C inside the compiler may have left it unfit for a proper end."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(INTERRUPTED)
