@@ -11,7 +11,7 @@ import pytest
 from learning_problems import planted
 from sklearn.base import clone
 
-from smalto import DictionaryLearning, learn
+from smalto import DictionaryLearning, SparsePCA, learn
 from smalto.coders import Lasso
 from smalto.learners import Online
 from smalto.learning import Callback
@@ -330,3 +330,20 @@ def test_writing_is_not_on_the_clock(data, tmp_path, monkeypatch):
     report = Report(tmp_path / "run.html", 0)
     result = learn(data, 10, Lasso(0.1), max_steps=10, callbacks=[report], **OPTIONS)
     assert result.state.seconds < 0.5
+
+
+def test_samples_of_sparse_pca_are_centered(data, tmp_path, monkeypatch):
+    found = []
+
+    def spy(*arguments):
+        found.append(live_code_samples(*arguments))
+        return found[-1]
+
+    live_code_samples = live.code_samples
+    monkeypatch.setattr(live, "code_samples", spy)
+    X = data + 100.0
+    report = Report(tmp_path / "run.html", X=X)
+    SparsePCA(4, callbacks=[report], max_epochs=5, random_state=0).fit(X)
+    assert found[-1].r2 > 0.1
+    learn(data, 4, Lasso(0.1), callbacks=[report], max_steps=2, random_state=0)  # nothing is left
+    assert found[-1].r2 < 0.0

@@ -14,7 +14,7 @@ from smalto.choosing.agreement import Agreement, Consensus
 from smalto.choosing.grid import Grid, as_template
 from smalto.choosing.lazy_data import cluster_of, computed
 from smalto.choosing.matching import cluster, stability
-from smalto.choosing.path import Shortened, final_cost
+from smalto.choosing.path import Shortened, comparable_cost, final_cost
 from smalto.choosing.prediction import as_table, in_single
 from smalto.choosing.progress import FitProgress
 from smalto.estimators.base import Factorization
@@ -29,7 +29,7 @@ _AS_STABLE = 0.05  # below the highest stability; the largest number of atoms am
 
 
 class _Start(NamedTuple):
-    """The atoms of one start, and their mean cost per sample."""
+    """The atoms of one start, and what starts are compared by; see `comparable_cost`."""
 
     D: Array
     cost: float
@@ -212,7 +212,9 @@ def _fit(
     )
     with without_warnings():
         model.fit(X)
-    return None if interrupted() else _Start(model.components_, final_cost(model))
+    if interrupted():
+        return None
+    return _Start(model.components_, comparable_cost(model, X, None, final_cost(model)))
 
 
 def _agreement(starts: list[_Start], min_similarity: float, dtype: np.dtype[Any]) -> Agreement:

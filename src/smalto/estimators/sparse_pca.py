@@ -23,7 +23,7 @@ from smalto.estimators.variance import (
     principal_components,
     score_moments,
 )
-from smalto.learning.callbacks.base import CallbackLike
+from smalto.learning.callbacks.base import Callback, CallbackLike
 from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online
 from smalto.learning.memory.state import State
@@ -323,6 +323,7 @@ random_state, sparse_output
     def _source(self, X: Rows) -> Source:
         source = rows_of(X)
         self.mean_ = column_means(source)
+        self._tell_the_mean()
         rest = CenteredSource(source, self.mean_)
         usual = Online().resolve(self.n_components, source.n_rows).rows_per_step(source.n_rows)
         self._rows_per_step: int | None = max(usual, min(source.n_rows // ENOUGH_STEPS, MOST_ROWS))
@@ -335,6 +336,7 @@ random_state, sparse_output
         n = X.shape[0]
         before = np.zeros(X.shape[1]) if state is None else self.mean_
         self.mean_ = before + (column_sums(X) - n * before) / (seen + n)
+        self._tell_the_mean()
         rest = centered(X, self.mean_, X.dtype)
         if state is None:
             self._rows_per_step = None
@@ -342,6 +344,12 @@ random_state, sparse_output
         else:
             state.move_origin(self.mean_ - before)
         return rest
+
+    def _tell_the_mean(self) -> None:
+        """Tell callbacks what is subtracted from the samples."""
+        for callback in self.callbacks:
+            if isinstance(callback, Callback):
+                callback.center(self.mean_)
 
     def _look_at(self, rows: Array) -> None:
         """Compute the total variance and the first components from centered rows."""

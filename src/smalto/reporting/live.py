@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from smalto.checks import check_number
+import numpy as np
+import scipy
+
+from smalto.checks import Array, Rows, check_number
 from smalto.kernels.compiling import seconds_of_compiling
 from smalto.learning.callbacks.base import Callback, Share
 from smalto.learning.callbacks.time_left import TimeLeft
@@ -43,8 +46,7 @@ class Report(Callback):
         Seconds between two pages, at least.
     X : array, CSR array, path or source, optional
         Samples to code, at most 2000 of them, evenly spread: a part of the data, or held-out ones.
-        They are coded as they are: for `SparsePCA`, which learns from centered samples, give
-        ``X - X.mean(axis=0)``.
+        Of `SparsePCA` they are centered as those that it learns from.
     patch_shape : (height, width) or (height, width, 3), optional
         Show atoms as pictures of this shape.
     names : sequence of str, optional
@@ -81,6 +83,7 @@ class Report(Callback):
         self.X, self.title = X, title
         self.patch_shape, self.names, self.n_channels = patch_shape, names, n_channels
         self._share: Share | None = None
+        self._mean: Array | None = None  # to subtract from samples
         self._clear()
 
     def _clear(self) -> None:
@@ -99,6 +102,10 @@ class Report(Callback):
         self._share = share
         self._take(state)
         self._write(self._running(None))  # raises if that is impossible
+
+    def center(self, mean: Array) -> None:
+        """Subtract this mean from the samples before they are coded."""
+        self._mean = mean
 
     def __call__(self, state: State, record: Record) -> None:
         """Write a page if one is due."""
@@ -124,11 +131,11 @@ class Report(Callback):
 
     def close(self) -> None:
         """Let go of the run."""
-        self._state = self._samples = self._share = None
+        self._state = self._samples = self._share = self._mean = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes to copy: all but what belongs to a run."""
-        return {**vars(self), "_state": None, "_samples": None, "_share": None}
+        return {**vars(self), "_state": None, "_samples": None, "_share": None, "_mean": None}
 
     def _take(self, state: State) -> None:
         """Remember the run, and read samples to code."""
@@ -136,6 +143,11 @@ class Report(Callback):
         look_of(facts_of_state(state), *self._wanted())  # checks them
         if self.X is not None and self._samples is None:
             self._samples = some_samples(self.X, state.D.shape[1])
+
+    def _centered(self, rows: Rows) -> Rows:
+        assert self._mean is not None
+        dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        return np.asarray(dense - self._mean.astype(dense.dtype))
 
     def _wanted(self) -> tuple[Any, ...]:
         """Return what `look_of` asks for."""
@@ -168,7 +180,9 @@ class Report(Callback):
         look = look_of(facts, *self._wanted())
         coded = None
         if self._samples is not None and failure is None:
-            coded = code_samples(self._samples, self._state.D, self._state.coder.fixed())
+            coder = self._state.coder.fixed()
+            prepare = None if self._mean is None else self._centered
+            coded = code_samples(self._samples, self._state.D, coder, prepare)
         title = title_of(self.title, facts)
         write_text(self.path, page_html(Page(title, facts, look, self._samples, coded, running)))
         self._wait = max(self.every_seconds, (time.thread_time() - began) / _SHARE)

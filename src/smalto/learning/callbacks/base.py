@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from smalto.checks import check_kind
+from smalto.checks import Array, check_kind
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, check_atoms
 
@@ -37,6 +37,9 @@ class Callback(ABC):
         ``share(record)`` will tell how much of the run is done, from 0 to 1, by the limit that is
         nearest; None if that is unknown. Runs of single batches (``partial_fit``) have no beginning.
         """
+
+    def center(self, mean: Array) -> None:
+        """Handle the mean that an estimator subtracts from samples before it learns from them."""
 
     @abstractmethod
     def __call__(self, state: State, record: Record) -> bool | None:
