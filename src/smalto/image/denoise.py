@@ -167,8 +167,9 @@ def denoise(
         max_steps = level.max_steps if n_atoms is None else _STEPS
     max_steps = check_integer("max_steps", max_steps, low=0)
     blend = check_finite_number("blend", blend, low=0.0)
+    estimate = None
     if sigma is None:
-        sigma = estimate_noise(image, channel_axis=channel_axis)
+        sigma = estimate = estimate_noise(image, channel_axis=channel_axis)
     sigma = check_finite_number("sigma", sigma, low=0.0)
     axes = color_axes(given.pixels).astype(given.pixels.dtype)
     picture = replace(given, pixels=given.pixels @ axes.T)
@@ -188,7 +189,7 @@ def denoise(
     gain = default_gain(m) if gain is None else check_finite_number("gain", gain, low=0.0)
     if sigma == 0.0:
         return given.convert_back(given.pixels)
-    question_noise(sigma, image, channel_axis)
+    question_noise(sigma, image, channel_axis, estimate)
     later = ("pursuit", "joint_pursuit") if level.joint else ("pursuit",)
     if D is None and max_steps:
         later = (*later, "L2Ball")

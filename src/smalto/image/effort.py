@@ -27,10 +27,7 @@ LEVELS = (
     Effort(max_steps=40, stride=3, spacing=4, groups=((0, 32),)),
     Effort(max_steps=300, stride=2, spacing=3, groups=((-2, 24), (0, 32), (2, 48))),
 )
-
-
 _USUAL = 1
-_ONE_BY_ONE = Effort(max_steps=0, stride=1, spacing=4, groups=())  # of volumes and series
 
 
 def check_effort(effort: int, axes: int = 2) -> Effort:
@@ -46,4 +43,4 @@ def check_effort(effort: int, axes: int = 2) -> Effort:
             f"effort={number} is for pictures, with two axes, but image has {axes}: leave it out"
         )
         raise ValueError(message)
-    return _ONE_BY_ONE
+    return LEVELS[0]  # volumes and series: patches one by one

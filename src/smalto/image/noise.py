@@ -200,15 +200,18 @@ def is_far(sigma: float, estimate: float) -> bool:
     return estimate > 0.0 and sigma > 0.0 and not 1.0 / _FAR < sigma / estimate < _FAR
 
 
-def question_noise(sigma: float, image: Any, channel_axis: int | None) -> None:
+def question_noise(
+    sigma: float, image: Any, channel_axis: int | None, estimate: float | None = None
+) -> None:
     """Warn if a given σ is far from the estimate, as in wrong units, or if the noise is not white.
 
-    Pictures too small to tell are not questioned.
+    Pictures too small to tell are not questioned. ``estimate`` is that of `estimate_noise`, if known.
     """
-    try:
-        estimate = estimate_noise(image, channel_axis=channel_axis)
-    except ValueError:
-        return
+    if estimate is None:
+        try:
+            estimate = estimate_noise(image, channel_axis=channel_axis)
+        except ValueError:
+            return
     if is_far(sigma, estimate):
         message = (
             f"sigma={sigma:.3g} is far from the estimate, {estimate:.3g}: it is the standard "
