@@ -9,6 +9,7 @@ import scipy
 
 from smalto.checks import Array
 from smalto.coders.codes import Codes
+from smalto.coders.precise_residuals import precise_residuals
 from smalto.kernels.coding.arguments import Tally
 
 PADDING = 16  # float32 numbers in a SIMD vector
@@ -149,7 +150,7 @@ class Residuals(NamedTuple):
 def residuals(X: Array, D: Array, codes: Any, missing: Array | None = None) -> Residuals:
     """Return codes and residuals of the signals X; all in float64."""
     codes = scipy.sparse.csr_array(codes, dtype=np.float64)
-    left = X - codes @ D
+    left = precise_residuals(X, D, codes)
     if missing is not None:
         left[missing] = 0.0
     return Residuals(

@@ -18,6 +18,7 @@ import scipy
 from smalto.checks import Array, float_dtype
 from smalto.coders.base import PROMISED_GAP, Coder
 from smalto.coders.codes import Codes, compressed
+from smalto.coders.precise_residuals import precise_residuals
 from smalto.coders.rounding import rounded_together
 from smalto.coders.signals import Signals
 
@@ -108,9 +109,20 @@ class Elimination:
         return found, off
 
     def lost(self, codes: Codes, X: Array) -> Array:
-        """Return by how much ``½‖x − αD‖²`` is above its minimum over the unpenalized atoms."""
-        left = X - codes.as_csr(len(self.D)).astype(np.float64) @ self.D
-        return np.asarray(0.5 * np.sum((left @ self.basis.T) ** 2, axis=1))
+        """Return by how much ``½‖x − αD‖²`` may be above its minimum over the unpenalized atoms.
+
+        It is what lies in their span, what huge coefficients have moved out of it by rounding, and
+        what these may gain because the rest is orthogonal to the atoms only up to rounding.
+        """
+        A = codes.as_csr(len(self.D)).astype(np.float64)
+        left, best = precise_residuals(X, self.D, A), X - A @ self.atoms
+        inside = left @ self.basis.T
+        for _ in range(2):  # the second time, of rounding
+            best -= (best @ self.basis.T) @ self.basis
+        moved = np.sum((left - inside @ self.basis) ** 2, axis=1) - np.sum(best**2, axis=1)
+        gained = abs(A[:, self.free]).multiply(np.abs(best @ self.D[self.free].T)).sum(axis=1)
+        off = 0.5 * (np.sum(inside**2, axis=1) + np.maximum(moved, 0.0))
+        return np.asarray(off + np.asarray(gained).ravel())
 
 
 def without(X: Array, basis: Array, dtype: np.dtype[Any]) -> Array:
