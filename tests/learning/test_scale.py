@@ -233,3 +233,14 @@ def test_a_step_without_a_gradient_moves_nothing(dtype):
     gradient_step(D, stats, 1e300, L2Ball(), 1)
     assert np.isfinite(D).all()
     np.testing.assert_array_equal(D[1:], np.eye(3, 5)[1:])
+
+
+@pytest.mark.parametrize("learner", [Online(4), Batch(), SGD(batch_size=4)], ids=repr)
+def test_codes_whose_squares_overflow_are_refused(learner):
+    """Where a mask leaves little of an atom, coefficients exceed samples by many orders."""
+    X = np.full((4, 5), 1e145)
+    init = np.array([[1.0, 1.0, 1.0, 1.0, 1e-12]])
+    mask = np.zeros(X.shape, bool)
+    mask[1:, :4] = True
+    with pytest.raises(ValueError, match="the squares of the codes overflow float64: scale the"):
+        learn(X, 1, OMP(1), learner=learner, init=init, mask=mask, max_steps=3, random_state=0)
