@@ -121,7 +121,9 @@ def train(rng: np.random.Generator, report: Report) -> None:
     except ValueError as error:
         # Over the few entries that a mask leaves of an atom, coefficients may exceed the range.
         few_entries = "mask" in options and float(np.abs(X).max()) > LARGE[X.dtype.type]
-        report.check(LARGE_CODES, few_entries and "squares of the codes" in str(error), str(error))
+        report.check(
+            LARGE_CODES, few_entries and "their squares overflow" in str(error), str(error)
+        )
         return
     report.check(ATOMS, np.isfinite(result.D).all(axis=1) & in_set(result.D, numbers), what)
     report.check(LIMITS, result.stopped == "steps" and result.state.step == steps, what)

@@ -120,10 +120,10 @@ def squared_norms_of_any_size(x: Rows) -> Array:
     with np.errstate(over="ignore", under="ignore"):
         norms = squared_norms(x)
         exponents = signal_exponents(x, norms)
-    if exponents is None:
-        return norms
-    scaled = squared_norms(shifted(x, -exponents)).astype(np.float64)
-    return np.asarray(np.ldexp(scaled, 2 * exponents))
+        if exponents is None:
+            return norms
+        scaled = squared_norms(shifted(x, -exponents)).astype(np.float64)
+        return np.asarray(np.ldexp(scaled, 2 * exponents))
 
 
 def _are_ordinary(norms: Any) -> Any:

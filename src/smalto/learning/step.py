@@ -33,8 +33,6 @@ def step(state: State, batch: MiniBatch, n_threads: int) -> Record:
         weight += part.new.total_weight()
         nonzeros += part.nonzeros
         short += part.short
-    for sums in state.stats:
-        sums.check_sums()
     # A step that ends before this has changed nothing but the statistics, which `Batch` clears.
     state.last_used[used] = seen
     for rows, costs in worst:

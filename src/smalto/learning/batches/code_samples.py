@@ -10,10 +10,12 @@ from smalto.coders.codes import Codes
 from smalto.coders.coding import code_rows
 from smalto.coders.out_of_reach import count_out_of_reach
 from smalto.coders.preparing import Prepared
-from smalto.coders.scaling import number_exponent
+from smalto.coders.scaling import largest_entry, number_exponent
 from smalto.learning.batches.samples import Samples, filled
 from smalto.learning.dictionary.feature_sweep import View
 from smalto.learning.memory.contributions import Contribution, Part
+
+_LARGEST = 1e152  # of codes, for sums of ten thousand squares
 
 
 def code_samples(
@@ -32,6 +34,7 @@ def code_samples(
         number_exponent(math.sqrt(coded.norms.max(initial=0.0))) > 0
     ):  # small ones are as good as zero
         check_scale("the samples", signals.X, D.dtype)
+    _check_squares(coded.codes)
     codes = coded.codes.as_csr(k)
     new = Contribution.of(
         coded,
@@ -43,3 +46,14 @@ def code_samples(
     )
     short = count_out_of_reach(prepared.coder, coded, D.dtype, signals.groups)
     return Part(samples.numbers, new, len(coded.codes.indices), short)
+
+
+def _check_squares(codes: Codes) -> None:
+    """Raise ValueError if sums of squared codes would overflow."""
+    top = largest_entry(codes.values)
+    if top > _LARGEST:
+        message = (
+            f"codes reach {top:.3g}, and their squares overflow: scale the samples down, or choose a "
+            "coder with a penalty, which keeps coefficients small"
+        )
+        raise ValueError(message)

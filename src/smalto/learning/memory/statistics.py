@@ -113,17 +113,6 @@ class Stats:
         self.constant += factor * other.constant
         self.weight += factor * other.weight
 
-    def check_sums(self) -> None:
-        """Raise ValueError if sums of squared codes have overflowed."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(self.A.trace()):
-                return
-        message = (
-            f"the squares of the codes overflow {self.A.dtype}: scale the samples down, or choose a "
-            f"coder with a penalty, which keeps coefficients small"
-        )
-        raise ValueError(message)
-
     def surrogate_sum(self, D: Array) -> float:
         """Return ``½ Σ A∘DDᵀ − Σ B∘D + constant``, the weighted sum of costs with the old codes."""
         total, D = 0.0, D.astype(self.A.dtype, copy=False)
