@@ -242,5 +242,5 @@ def test_codes_whose_squares_overflow_are_refused(learner):
     init = np.array([[1.0, 1.0, 1.0, 1.0, 1e-12]])
     mask = np.zeros(X.shape, bool)
     mask[1:, :4] = True
-    with pytest.raises(ValueError, match=r"codes reach 1e\+157, and their squares overflow: scale"):
+    with pytest.raises(ValueError, match=r"codes reach 2e\+157, and their squares overflow: scale"):
         learn(X, 1, OMP(1), learner=learner, init=init, mask=mask, max_steps=3, random_state=0)
