@@ -54,8 +54,8 @@ def methods(options: argparse.Namespace) -> dict[str, Callable[[list[Array], flo
         )
         for depth in DEPTHS
     }
-    found["denoise_video, joint"] = lambda frames, sigma: list(
-        denoise_video(frames, sigma, joint=True, n_threads=threads, random_state=0)
+    found["denoise_video, effort=1"] = lambda frames, sigma: list(
+        denoise_video(frames, sigma, effort=1, n_threads=threads, random_state=0)
     )
     if importable("bm4d"):
         from bm4d import bm4d

@@ -129,14 +129,14 @@ def test_joint_video_is_better():
     noisy = noisy_of(clean)
     quick = {"n_atoms": 48, "steps_per_frame": 2, "random_state": 0}
     alone = list(denoise_video(iter(noisy), SIGMA, **quick))
-    outs = [list(denoise_video(noisy, SIGMA, joint=True, n_threads=n, **quick)) for n in (1, 2)]
+    outs = [list(denoise_video(noisy, SIGMA, effort=1, n_threads=n, **quick)) for n in (1, 2)]
     assert np.array_equal(*outs)
     assert psnr(outs[0], clean) > psnr(alone, clean) + 0.5
     color = [
         np.stack([x, x[::-1], 255 - x], axis=2).clip(0, 255).astype(np.uint8) for x in noisy[:3]
     ]
-    out = list(denoise_video(color, SIGMA, joint=True, channel_axis=2, **quick))
+    out = list(denoise_video(color, SIGMA, effort=1, channel_axis=2, **quick))
     assert [x.shape for x in out] == [(48, 56, 3)] * 3
     assert out[0].dtype == np.uint8
-    exact = list(denoise_video(noisy[:4], 0.0, joint=True, **quick))
+    exact = list(denoise_video(noisy[:4], 0.0, effort=1, **quick))
     np.testing.assert_allclose(exact, noisy[:4])

@@ -199,7 +199,7 @@ def denoise_video(
     gain: float | None = None,
     blend: float = 0.01,
     stride: int = 1,
-    joint: bool = False,
+    effort: int = 0,
     n_threads: int | None = None,
     random_state: Any = None,
 ) -> Iterator[Array]:
@@ -227,10 +227,10 @@ def denoise_video(
         As for `FrameLearner`.
     gain, blend, stride
         As for `denoise`.
-    joint : bool, default False
-        Refine the result in groups of similar patches, as in `denoise`, which follow the motion over
-        three frames before and after: better by about a decibel, and slower. Frames are ready six
-        frames later, and memory holds some more of them.
+    effort : {0, 1}, default 0
+        Quality against time. With 1 the result is refined in groups of similar patches, as in
+        `denoise`, which follow the motion over three frames before and after: better by about a
+        decibel, and slower. Frames are ready six frames later, and memory holds some more of them.
 
     Yields
     ------
@@ -278,7 +278,7 @@ def denoise_video(
             yield frame
 
     results: Iterator[Frame] = kept()
-    for _ in range(_PASSES if joint else 0):
+    for _ in range(_PASSES * check_integer("effort", effort, low=0, high=1)):
         results = filter_along_motion(results, threads)
     for frame in results:
         clean = frame.guide + blend / (1.0 + blend) * (frame.noisy - frame.guide)

@@ -297,7 +297,7 @@ def _run_video(X: Array, D: Array) -> None:
     frames = [_picture(X)[:, :, 0]] * 4
     options = {name: value for name, value in _SMALL.items() if name != "max_steps"}
     FrameLearner(_SIDE, _K, n_threads=1, random_state=0).partial_fit(frames[0])
-    for _ in denoise_video(frames, 0.05, steps_per_frame=1, joint=True, **options):
+    for _ in denoise_video(frames, 0.05, steps_per_frame=1, effort=1, **options):
         pass
 
 

@@ -126,7 +126,7 @@ def denoise(
         sizes = {"n_atoms": atoms, "patch_size": patch}
         given = {name: value for name, value in sizes.items() if value is not None}
         restore_film(
-            pictures[0], out, force, sigma=sigma, joint=effort == 1, n_threads=threads, random_state=seed,
+            pictures[0], out, force, sigma=sigma, effort=effort or 0, n_threads=threads, random_state=seed,
             **given,
         )  # fmt: skip
         return
