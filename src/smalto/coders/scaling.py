@@ -40,10 +40,10 @@ def atom_exponents(D: Array, one_each: bool) -> Array | None:
     """
     norms = np.einsum("ij,ij->i", D, D)
     if not one_each:
-        top = _largest_entries(D)
-        if _are_ordinary(norms.max(initial=0.0)) or not top.max(initial=0.0):
+        if _are_ordinary(norms.max(initial=0.0)):
             return None
-        return np.full(len(D), _exponents(top.max()))
+        top = largest_entry(D)
+        return np.full(len(D), _exponents(top)) if top else None
     if _of_unusual(D, norms) is None:
         return None
     top = _largest_entries(D)

@@ -130,18 +130,20 @@ class Contribution:
             self._add_sums(stats, scaled)
             return
 
+        size = ATOMS if n_threads > 1 else n_atoms  # rows of A and B are sums of their own
+
         def task(number: int) -> None:
             if number == 0:
                 self._add_sums(stats, scaled)
                 return
-            first, last = (number - 1) * ATOMS, min(number * ATOMS, n_atoms)
+            first, last = (number - 1) * size, min(number * size, n_atoms)
             add_to_gram(rows, users, self.weights, scaled * unit, first, last, stats.A)
             if not is_sparse:
                 add_to_products(
                     codes.values, users, self.weights, X, scaled * unit, first, last, stats.B
                 )
 
-        run_tasks(task, 1 + -(-n_atoms // ATOMS), n_threads)
+        run_tasks(task, 1 + -(-n_atoms // size), n_threads)
         if is_sparse:
             left: Any = codes.as_csr(n_atoms)
             if self.weights is not None:
