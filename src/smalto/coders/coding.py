@@ -41,12 +41,13 @@ from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
 from smalto.warn import warn
 
-# Rows coded as one task, of many atoms and of few. Depends on the number of rows and of atoms, never
-# on the number of threads.
+# Rows coded as one task, of many atoms and of few, and at most. Depends on the number of rows and of
+# atoms and on the coder, never on the number of threads.
 CHUNK = 128
 LIGHT_CHUNK = 512
 LIGHT = 256  # atoms, up to which a row is coded in a few microseconds
 LARGEST_CHUNK = 1024
+PURSUIT_CHUNKS = 1024, 2048  # the last two for pursuits, which take a microsecond or two
 FEW = 64  # rows
 ROWS_AT_ONCE = 8192  # rows whose codes are in memory at a time if only their cost is needed
 
@@ -79,7 +80,7 @@ def code_rows(
         Compute ``fit``, which is otherwise undefined.
     """
     n = len(signals)
-    cuts = _cuts(n, signals.groups, prepared.n_atoms)
+    cuts = _cuts(n, signals.groups, prepared.n_atoms, prepared.coder.takes_coarse)
     W = prepared.linear if prepared.exponents is None else None
     if W is not None:
         linear = code_linearly(signals, W, prepared, cuts, n_threads, measured)
@@ -372,12 +373,16 @@ def _mender(rows: Array, part: Signals, numbers: Array | None, prepared: Prepare
     )
 
 
-def _cuts(n: int, groups: Array | None, n_atoms: int) -> list[int]:
+def _cuts(n: int, groups: Array | None, n_atoms: int, pursuit: bool) -> list[int]:
     """Return the boundaries between the rows of successive tasks; groups are not split."""
-    chunk = min(max(LIGHT_CHUNK if n_atoms <= LIGHT else CHUNK, n // 16), LARGEST_CHUNK)
+    least, most = LIGHT_CHUNK if n_atoms <= LIGHT else CHUNK, LARGEST_CHUNK
+    few = min(max(least, n // 16), most)  # rows that are one task
+    if pursuit and n_atoms <= LIGHT:
+        least, most = PURSUIT_CHUNKS
+    chunk = min(max(least, n // 16), most)
     if groups is None:  # equal parts, an even number of them, so that threads end together
         pairs = max(1, round(n / (2 * chunk)))
-        parts = 2 * pairs if n >= chunk else 1
+        parts = 2 * pairs if n >= few else 1
         return [n * part // parts for part in range(parts + 1)]
     ends = groups[np.searchsorted(groups, np.arange(chunk, n + chunk, chunk))[:-1]]
     return [0, *sorted({int(end) for end in ends if 0 < end < n}), n]
