@@ -147,12 +147,12 @@ def fit_chosen(exact, width, norm, eps, active, s):
     for i in range(s):
         work[code + i] = work[base + i * stride + i]
     count, error = _eliminate(active, s, dependent_share(exact.G), norm, eps)
-    for i in range(count - 1, -1, -1):
-        row = base + i * stride
-        rest = work[i]
-        for r in range(i + 1, count):
-            rest -= work[row + r] * work[code + r]
-        work[code + i] = rest / work[row + i] if work[row + i] > 0.0 else 0.0
+    for i in range(count - 1, -1, -1):  # column by column, as sums would wait for each other
+        pivot = work[base + i * stride + i]
+        value = work[i] / pivot if pivot > 0.0 else 0.0
+        work[code + i] = value
+        for r in range(i):
+            work[r] -= work[base + r * stride + i] * value
     taken = np.int64(0)
     for i in range(count):
         if work[base + i * stride + i] > 0.0:
