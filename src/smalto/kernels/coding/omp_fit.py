@@ -9,7 +9,7 @@ import numpy as np
 from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
 from smalto.kernels.coding.active_set import CODE, INVERSE, LANES
 from smalto.kernels.coding.masked_gram import make_block
-from smalto.kernels.coding.omp_choice import H
+from smalto.kernels.coding.omp_choice import VECTORS, place_of_h
 from smalto.kernels.jit import inlined, kernel
 from smalto.kernels.precision import is_double
 from smalto.kernels.simd import fma, hsum, lanes, load, splat, store, zero
@@ -69,10 +69,10 @@ def keep_row(active, s, table, outside):
     """Keep row s of the factor L, with the reciprocal of its last entry, and y_s; returns y_s."""
     atoms, work = active
     row = (INVERSE + s) * atoms.size
-    o = H * table.stride + atoms[s]
+    o = place_of_h(table, atoms[s])
     for i in range(s):
         work[row + i] = table.numbers[o]
-        o += table.stride
+        o += VECTORS * lanes(table.numbers)
     scale = 1.0 / np.sqrt(outside)
     work[row + s] = scale
     work[s] = table.numbers[atoms[s]] * scale
