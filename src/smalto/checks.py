@@ -293,7 +293,7 @@ def are_ordinary(values: Rows, dtype: np.dtype[Any]) -> bool:
     flat, limit = values.reshape(-1), _SCALES[dtype.itemsize]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         square = float(np.dot(flat, flat))
-    return values.size / limit <= square <= limit
+    return bool(values.size / limit <= square <= limit)
 
 
 def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
