@@ -384,10 +384,10 @@ def _cuts(n: int, groups: Array | None, least: int, quick: bool) -> list[int]:
     Less than ``least`` rows are one task.
     """
     low, high = QUICK_CHUNKS if quick else (least, LARGEST_CHUNK)
-    chunk = min(max(low, n // 16), high)
+    chunk = min(max(low, n // 16), high, max(least, n // 2))
     if groups is None:  # equal parts, an even number of them, so that threads end together
         pairs = max(1, round(n / (2 * chunk)))
-        parts = 2 * pairs if n >= min(least, chunk) else 1
+        parts = 2 * pairs if n >= least else 1
         return [n * part // parts for part in range(parts + 1)]
     ends = groups[np.searchsorted(groups, np.arange(chunk, n + chunk, chunk))[:-1]]
     return [0, *sorted({int(end) for end in ends if 0 < end < n}), n]
