@@ -204,6 +204,8 @@ def run(
     X = problem.test
     entries = []
     for task in tasks(problem, X, D, threads, options.sklearn_signals):
+        if options.problems and task.name not in options.problems:
+            continue
 
         def ours(task: Task = task) -> Any:
             return encode(X, D, task.coder, mask=task.missing, n_threads=threads)
@@ -288,6 +290,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add = arguments_of.add_argument
     add("--signals", type=int, default=10_000, help="number of signals to code")
+    add("--problems", nargs="+", help="which, by their names in the table; by default all")
     add(
         "--sklearn-signals", type=int, default=400, help="number of these to code with scikit-learn"
     )

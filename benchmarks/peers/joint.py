@@ -149,6 +149,8 @@ def run(
     """Run all methods with this many threads, alternating between their repeats."""
     entries = []
     for task in tasks(X, D, size, threads, options.few):
+        if options.problems and task.name not in options.problems:
+            continue
         groups = np.repeat(np.arange(len(task.X) // size), size)
 
         def ours(task: Task = task, groups: Array = groups) -> Any:
@@ -237,6 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--sizes", nargs="+", type=int, default=[8, 32, 64], help="of the groups")
     add("--atoms", type=int, default=256)
     add("--signals", type=int, default=32_768, help="approximate number of signals to code")
+    add("--problems", nargs="+", help="which, by their names in the table; by default all")
     add("--few", type=int, default=1_024, help="approximate number of these for the joint lasso")
     add("--threads", nargs="+", type=int, default=[1, 2])
     add("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))

@@ -284,6 +284,18 @@ def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any], name: str = "D"
 _SCALES = {4: 2.0**62, 8: 2.0**500}
 
 
+def are_ordinary(values: Rows, dtype: np.dtype[Any]) -> bool:
+    """Return whether numbers are finite and pass `check_scale`, by one fast pass; False if unsure."""
+    if scipy.sparse.issparse(values) or values.dtype != dtype or not values.size:
+        return False
+    if not values.flags.c_contiguous:
+        return False
+    flat, limit = values.reshape(-1), _SCALES[dtype.itemsize]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        square = float(np.dot(flat, flat))
+    return bool(values.size / limit <= square <= limit)
+
+
 def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
     """Raise ValueError if values are too large or too small to be coded in this dtype.
 

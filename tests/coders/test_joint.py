@@ -210,6 +210,34 @@ def test_joint_omp_is_its_twin(look_ahead):
     np.testing.assert_allclose(one.toarray(), single.toarray(), atol=1e-9)
 
 
+@pytest.mark.parametrize("look_ahead", [True, False])
+@pytest.mark.parametrize(("dtype", "last"), [(np.float32, -5.0), (np.float64, -7.0)])
+def test_joint_pursuit_finds_small_coefficients_behind_large_ones(dtype, last, look_ahead):
+    D = np.random.default_rng(0).standard_normal((40, 48))
+    D /= np.linalg.norm(D, axis=1)[:, None]
+    chosen = np.arange(3, 8)  # whose gains fall from 1 to 1e-10 or 1e-14
+    A = np.zeros((12, 40))
+    A[:, chosen] = np.random.default_rng(1).choice([-1.0, 1.0], (12, 5))
+    A[:, chosen] *= np.logspace(0.0, last, 5)
+    labels = np.repeat([0, 1], [5, 7])
+    X, D = (A @ D).astype(dtype), D.astype(dtype)
+    codes = encode(X, D, JointOMP(5, look_ahead=look_ahead), groups=labels).toarray()
+    np.testing.assert_array_equal(np.flatnonzero(codes.any(axis=0)), chosen)
+    np.testing.assert_allclose(codes, A, atol=1e-6 if dtype == np.float32 else 1e-14)
+
+
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_labels_in_order_and_out_of_order_give_the_same_groups(kind):
+    X, D = ordinary(4, n=20, k=24)
+    sizes = [3, 1, 9, 7]
+    labels = np.repeat([2, 5, 6, 11], sizes)
+    expected = encode(X, D, JointOMP(3), groups=labels).toarray()
+    for values in ([1, 2, 3, 4], [7, 3, 9, 1]):
+        again = encode(X, D, JointOMP(3), groups=np.repeat(np.array(values).astype(kind), sizes))
+        np.testing.assert_allclose(again.toarray(), expected, atol=1e-12)
+    assert all(A.any(axis=0).sum() == 3 for _, A in parts(sparse.csr_array(expected), labels))
+
+
 def test_the_mean_error_of_a_group_is_bounded():
     X, D = ordinary(2, n=24, k=40)
     X *= np.geomspace(0.5, 2.0, 24)[:, None]

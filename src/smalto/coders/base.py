@@ -233,7 +233,7 @@ class Coder(ABC):
 
     def delicate(self, chunk: Chunk, atoms: Sizes) -> Any:
         """Return whether codes must be checked, or for which signals of a chunk they must be."""
-        return atoms.uneven and not self.any_atom_scale
+        return bool(atoms.uneven) and not self.any_atom_scale
 
     def safe_norm(self, atoms: Sizes, dtype: np.dtype[Any]) -> float:
         """Return ``‖x‖²`` up to which no signal is `delicate`; it is cheaper than asking for each."""

@@ -60,7 +60,7 @@ class Chunk(NamedTuple):
 
 def check_squares(chunk: Chunk) -> None:
     """Raise ValueError if squared norms overflow, for coders that compare squares."""
-    if not np.isfinite(chunk.norms).all():
+    if not np.isfinite(chunk.norms.sum()) and not np.isfinite(chunk.norms).all():
         message = f"X has signals whose squared norms overflow {chunk.Q.dtype}: scale them down" + (
             ", or use float64" if chunk.Q.dtype == np.float32 else ""
         )

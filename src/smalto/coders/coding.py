@@ -41,12 +41,13 @@ from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
 from smalto.warn import warn
 
-# Rows coded as one task, of many atoms and of few. Depends on the number of rows and of atoms, never
-# on the number of threads.
+# Rows coded as one task, of many atoms and of few, and at most. Depends on the number of rows and of
+# atoms and on the coder, never on the number of threads.
 CHUNK = 128
 LIGHT_CHUNK = 512
 LIGHT = 256  # atoms, up to which a row is coded in a few microseconds
 LARGEST_CHUNK = 1024
+QUICK_CHUNKS = 1024, 2048  # the last two where a row takes a microsecond or two
 FEW = 64  # rows
 ROWS_AT_ONCE = 8192  # rows whose codes are in memory at a time if only their cost is needed
 
@@ -79,15 +80,17 @@ def code_rows(
         Compute ``fit``, which is otherwise undefined.
     """
     n = len(signals)
-    cuts = _cuts(n, signals.groups, prepared.n_atoms)
     W = prepared.linear if prepared.exponents is None else None
+    few = prepared.n_atoms <= LIGHT
+    quick = W is not None or (few and prepared.coder.takes_coarse)  # a product, or a pursuit
+    cuts = _cuts(n, signals.groups, LIGHT_CHUNK if few else CHUNK, quick)
     if W is not None:
         linear = code_linearly(signals, W, prepared, cuts, n_threads, measured)
         if linear is not None:
             return linear
     start = start if "start" in prepared.coder.takes else None
     parts: list[Any] = [None] * (len(cuts) - 1)
-    dtype = prepared.G.dtype
+    dtype = prepared.dtype
     signals, prepared = _with_ordinary_weights(signals, prepared)
 
     def task(number: int) -> None:
@@ -178,7 +181,7 @@ def _code_chunk(
     coded = None if W is None else code_linearly(part, W, prepared, [0, n], 1, measured)
     if coded is not None:
         return coded
-    narrow = narrow or prepared.G.dtype != np.float32 or part.groups is not None
+    narrow = narrow or prepared.dtype != np.float32 or part.groups is not None
     if prepared.too_coarse and not narrow:
         return _code_in_float64(part, prepared, start, numbers, measured)
     room = _room_for_products(n, prepared)
@@ -200,7 +203,8 @@ def _code_chunk(
     )
     weights, problem = part.penalty_weights, prepared.problem
     delicate = delicate_rows(chunk, problem, prepared.sizes, prepared.safe_norm, weights)
-    if not narrow and 4 * np.count_nonzero(np.broadcast_to(delicate, n)) > n:
+    many = delicate is not False and 4 * np.count_nonzero(np.broadcast_to(delicate, n)) > n
+    if many and not narrow:
         return _code_in_float64(part, prepared, start, numbers, measured)
     codes = solve_part(chunk, part, prepared)
     is_rough = prepared.slack > 0.0 and part.missing is None and part.penalty_weights is None
@@ -210,12 +214,14 @@ def _code_chunk(
         if part.missing is not None:
             holes = np.flatnonzero(part.missing.any(axis=1))
             _fit_directly(part, holes, codes, prepared.padded, fit)
-    rows = doubtful(codes, chunk, problem, prepared.sizes, delicate)
-    bound = problem.error_bound()
+    bound, tame = problem.error_bound(), False
     if measured and bound is not None:
         unsure = unmeasured(codes, chunk, prepared.sizes)
+        tame = not unsure.size
         if unsure.size:
             _fit_directly(part, unsure, codes, prepared.wide, fit)
+    rows = doubtful(codes, chunk, problem, prepared.sizes, delicate, tame)
+    if measured and bound is not None:
         eps = np.asarray(bound) if part.groups is not None else of_rows("eps", bound, numbers, n)
         missed = np.flatnonzero(exceeds(eps, fit, chunk.norms, Q.dtype, part.groups))
         if missed.size:
@@ -281,7 +287,7 @@ def _code_freely(
 ) -> Coded:
     """Code signals of which some atoms are not penalized: without these first; see `unpenalized.py`."""
     problem, ridge = prepared.problem.eliminated()
-    D, dtype = prepared.wide[: prepared.n_atoms], prepared.G.dtype
+    D, dtype = prepared.wide[: prepared.n_atoms], prepared.dtype
     pieces, order = [], []
     same = len(free) == 1  # for all signals: kept for other chunks
     for some in reduced_problems(part, D, free, ridge, prepared.eliminations if same else {}):
@@ -326,7 +332,7 @@ def _room_for_products(n: int, prepared: Prepared) -> Array | None:
     """Return memory for ``x Dᵀ`` that the next chunk uses again; None for a coder of a user's own."""
     if not is_built_in(prepared.coder):
         return None
-    return aligned.reused((n, len(prepared.padded)), prepared.G.dtype)
+    return aligned.reused((n, len(prepared.padded)), prepared.dtype)
 
 
 def _mended(
@@ -368,16 +374,20 @@ def _mender(rows: Array, part: Signals, numbers: Array | None, prepared: Prepare
         part.take(rows),
         prepared.wide[: prepared.n_atoms],
         None if numbers is None else numbers[rows],
-        prepared.G.dtype,
+        prepared.dtype,
     )
 
 
-def _cuts(n: int, groups: Array | None, n_atoms: int) -> list[int]:
-    """Return the boundaries between the rows of successive tasks; groups are not split."""
-    chunk = min(max(LIGHT_CHUNK if n_atoms <= LIGHT else CHUNK, n // 16), LARGEST_CHUNK)
+def _cuts(n: int, groups: Array | None, least: int, quick: bool) -> list[int]:
+    """Return the boundaries between the rows of successive tasks; groups are not split.
+
+    Less than ``least`` rows are one task.
+    """
+    low, high = QUICK_CHUNKS if quick else (least, LARGEST_CHUNK)
+    chunk = min(max(low, n // 16), high, max(least, n // 2))
     if groups is None:  # equal parts, an even number of them, so that threads end together
         pairs = max(1, round(n / (2 * chunk)))
-        parts = 2 * pairs if n >= chunk else 1
+        parts = 2 * pairs if n >= least else 1
         return [n * part // parts for part in range(parts + 1)]
     ends = groups[np.searchsorted(groups, np.arange(chunk, n + chunk, chunk))[:-1]]
     return [0, *sorted({int(end) for end in ends if 0 < end < n}), n]
@@ -386,10 +396,13 @@ def _cuts(n: int, groups: Array | None, n_atoms: int) -> list[int]:
 def _fit_directly(part: Signals, rows: Array, codes: Codes, atoms: Array, fit: Array) -> None:
     """Set ``fit`` of some rows to ``½‖x − αD‖²`` over the known entries, without the Gram matrix."""
     x = part.X[rows].toarray() if scipy.sparse.issparse(part.X) else part.X[rows]
-    some = codes.take(rows)
-    # Of few rows, the product with a dense matrix is there before a sparse one is made.
-    alpha = some.as_dense(len(atoms)) if len(rows) <= FEW else some.as_csr(len(atoms))
-    left = x - alpha @ atoms
+    if len(rows) <= FEW:  # before a sparse array would be made
+        left = x.astype(atoms.dtype)
+        for row, rest in zip(rows, left, strict=True):
+            some = slice(codes.indptr[row], codes.indptr[row + 1])
+            rest -= codes.values[some].astype(atoms.dtype) @ atoms[codes.indices[some]]
+    else:
+        left = x - codes.take(rows).as_csr(len(atoms)) @ atoms
     if part.missing is not None:
         left[part.missing[rows]] = 0.0
     fit[rows] = 0.5 * np.einsum("ij,ij->i", left, left)

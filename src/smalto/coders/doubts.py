@@ -26,7 +26,9 @@ def delicate_rows(
 ) -> Any:
     """Return `Coder.delicate` of a chunk; ``safe`` is `Coder.safe_norm` without weights."""
     if weights is None:
-        return False if (chunk.norms <= safe).all() else coder.delicate(chunk, atoms)
+        if safe > 0.0 and (chunk.norms <= safe).all():
+            return False
+        return coder.delicate(chunk, atoms)
     k = weights.shape[1]
     with np.errstate(over="ignore"):  # kernels divide atoms by weights
         Q = (chunk.Q[:, :k] / weights).astype(chunk.Q.dtype)
@@ -34,9 +36,14 @@ def delicate_rows(
     return coder.delicate(chunk._replace(Q=Q), atoms)
 
 
-def doubtful(codes: Codes, chunk: Chunk, coder: Coder, atoms: Sizes, delicate: Any) -> Array:
-    """Return the rows whose codes need to be checked, with the delicate ones; whole groups."""
-    found = cancelling(codes, chunk.norms, coder, atoms)
+def doubtful(
+    codes: Codes, chunk: Chunk, coder: Coder, atoms: Sizes, delicate: Any, tame: bool
+) -> Array:
+    """Return the rows whose codes need to be checked, with the delicate ones; whole groups.
+
+    ``tame`` says that all rows are known to be far from having large coefficients.
+    """
+    found = False if tame else cancelling(codes, chunk.norms, coder, atoms)
     stuck = chunk.stuck is not None and chunk.stuck[0] > 0
     if found is False and not stuck and delicate is False:
         return _NO_ROWS

@@ -13,19 +13,25 @@ from smalto.coders.codes import Codes
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.lasso import Search, make_search
 
-_MOST_KEPT = 128  # active atoms
+_MOST_KEPT = 256  # active atoms
 _kept = threading.local()
 
 
 def of_thread(make: Callable[..., Any], width: int, room: int, *sizes: Any) -> Any:
-    """Return ``make(width, room, *sizes)``, made once by each thread as long as the sizes stay."""
+    """Return ``make(width, room, *sizes)``, made once by each thread as long as the sizes stay.
+
+    Those with more and less room are kept, too.
+    """
     if room > _MOST_KEPT:
         return make(width, room, *sizes)
     made: dict[Any, Any] = vars(_kept)
-    key = make.__name__
-    if key not in made or made[key][0] != (width, room, *sizes):
-        made[key] = (width, room, *sizes), make(width, room, *sizes)
-    return made[key][1]
+    name, key = make.__name__, (width, *sizes)
+    if name not in made or made[name][0] != key:
+        made[name] = key, {}
+    rooms = made[name][1]
+    if room not in rooms:
+        rooms[room] = make(width, room, *sizes)
+    return rooms[room]
 
 
 def search_of_thread(width: int, room: int, dtype: np.dtype[Any]) -> Search:

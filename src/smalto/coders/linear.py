@@ -27,7 +27,7 @@ def code_linearly(
     """
     if signals.missing is not None:
         return None
-    n, count, dtype = len(signals), len(prepared.used), prepared.G.dtype
+    n, count, dtype = len(signals), len(prepared.used), prepared.dtype
     size = n * count
     # One array for both: the system takes the memory of two back at each call.
     both = np.empty(size + -(-4 * size // dtype.itemsize), dtype)

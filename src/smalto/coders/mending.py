@@ -86,10 +86,12 @@ class Mender:
         near = codes
         codes, short = self._replace(codes, short, lambda rows: self._certain(rows, near))
         codes, short = self._replace(codes, short, self._nothing, _WORSE)
-        if self.signals.groups is not None:  # single signals of a group may still be worse
-            rows = np.flatnonzero(self.fit > 0.5 * np.einsum("ij,ij->i", self.X, self.X))
-            nothing = self._nothing(rows)
-            codes = codes.put(rows, nothing._replace(values=nothing.values.astype(self.dtype)))
+        if self.signals.groups is None:
+            return codes, short
+        # Single signals of a group may still be worse.
+        rows = np.flatnonzero(self.fit > 0.5 * np.einsum("ij,ij->i", self.X, self.X))
+        nothing = self._nothing(rows)
+        codes = codes.put(rows, nothing._replace(values=nothing.values.astype(self.dtype)))
         return codes, self.shortfalls(codes)
 
     def _replace(
@@ -255,6 +257,8 @@ class Mender:
         else:  # least squares on the atoms in use
             short = self._off_least_squares(left.codes, np.arange(n)) / (0.5 * unit)
         out = np.flatnonzero(missed > rounding)
+        if not out.size:
+            return np.asarray(short)
         short[out] = 1.0 + missed[out]
         least = self._least_errors(out, eps)
         able = least <= eps[out]

@@ -15,7 +15,7 @@ from smalto.coders.checked_coder import solver_of
 from smalto.coders.chunks import Chunk, Coarse, OwnGram, padded_width
 from smalto.coders.codes import Codes, stack
 from smalto.coders.masked_gram import one_by_one
-from smalto.coders.scaling import atom_exponents, shifted
+from smalto.coders.scaling import atom_exponents, shifted, squared_norms
 from smalto.coders.signals import Signals
 from smalto.coders.unpenalized import Elimination
 from smalto.kernels import aligned
@@ -38,13 +38,27 @@ class Prepared:
     coder: Coder  # as given
     problem: Coder  # that `solve` solves: the same but for its scale
     padded: Array  # D with zero atoms added, scaled (width, m)
-    G: Array  # (width, width)
-    solve: Solver
+    given_gram: Array | None  # (width, width)
     n_atoms: int
     exponents: Array | None = None  # of the powers of two in the atoms of D (width,)
     slack: float = 0.0  # share of λ by which codes may violate optimality
     others: dict[Any, Prepared] = field(default_factory=dict, repr=False)  # scales, fewer atoms
     eliminations: dict[bytes, Elimination] = field(default_factory=dict, repr=False)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of codes."""
+        return self.padded.dtype
+
+    @cached_property
+    def G(self) -> Array:
+        """The Gram matrix (width, width)."""
+        return gram(self.padded, 1) if self.given_gram is None else self.given_gram
+
+    @cached_property
+    def solve(self) -> Solver:
+        """The solver."""
+        return solver_of(self.problem, self.G, self.n_atoms, self.slack)
 
     @cached_property
     def features(self) -> Array:
@@ -59,28 +73,30 @@ class Prepared:
     @cached_property
     def safe_norm(self) -> float:
         """Squared norm of signals up to which they are not delicate, without weights."""
-        return self.problem.safe_norm(self.sizes, self.G.dtype)
+        return self.problem.safe_norm(self.sizes, self.dtype)
 
     @cached_property
     def too_coarse(self) -> bool:
         """Whether the dtype is too coarse for any signal: without a penalty, rounding decides."""
         convex = isinstance(self.problem, Certified)
-        return self.G.dtype == np.float32 and convex and self.problem.any_atom_scale
+        return self.dtype == np.float32 and convex and self.problem.any_atom_scale
 
     @cached_property
     def linear(self) -> Array | None:
         """W if the codes of signals x over the used atoms are ``x Wᵀ``; see `Coder.linear`."""
+        if type(self.problem).linear is Coder.linear:
+            return None
         return self.problem.linear(self.used_atoms)
 
     @cached_property
     def used(self) -> Array:
         """The numbers of the atoms that are not zero."""
-        return np.flatnonzero(self.sizes.norms > 0).astype(np.int32)
+        return np.flatnonzero(squared_norms(self.padded) > 0).astype(np.int32)
 
     @cached_property
     def used_atoms(self) -> Array:
         """The atoms that are not zero."""
-        return self.padded[self.used]
+        return self.padded if len(self.used) == len(self.padded) else self.padded[self.used]
 
     @cached_property
     def wide(self) -> Array:
@@ -97,23 +113,21 @@ class Prepared:
         """The solver for signals that have a Gram matrix each."""
         if self.coder.own_gram:
             return self.solve
-        return one_by_one(self.problem, self.G.dtype, self.n_atoms)
+        return one_by_one(self.problem, self.dtype, self.n_atoms)
 
     @cached_property
     def double(self) -> Prepared:
         """The same in float64."""
-        G = gram(self.wide, 1)
-        solve = solver_of(self.problem, G, self.n_atoms)
         own: dict[str, Any] = {"others": {}, "eliminations": {}}
-        return replace(self, padded=self.wide, G=G, solve=solve, slack=0.0, **own)
+        return replace(self, padded=self.wide, given_gram=None, slack=0.0, **own)
 
     def at(self, signals: int, weights: int = 0) -> Prepared:
         """Return the same for signals and penalty weights divided by powers of two."""
         if (signals, weights) not in self.others:
             problem = self.problem.rescaled(2.0**-signals, 1.0, 2.0**-weights)
             assert problem is not None
-            solve = solver_of(problem, self.G, self.n_atoms, self.slack)
-            other = replace(self, problem=problem, solve=solve, others={}, eliminations={})
+            own: dict[str, Any] = {"others": {}, "eliminations": {}}
+            other = replace(self, problem=problem, given_gram=self.G, **own)
             self.others[signals, weights] = other
         return self.others[signals, weights]
 
@@ -122,6 +136,8 @@ def prepare(
     D: Array, coder: Coder, n_threads: int, slack: float = 0.0, G: Array | None = None
 ) -> Prepared:
     """Pad the dictionary and compute its Gram matrix and solver, which all rows share.
+
+    If codes are one product of the signals and a matrix, these are computed where they are needed.
 
     With a slack, codes may violate optimality by that share of λ. The Gram matrix of the padded
     dictionary need not be computed if it is given.
@@ -137,10 +153,14 @@ def prepare(
             exponents = None
         else:
             problem, padded = rescaled, shifted(padded, -exponents)
-    if G is None or exponents is not None:
-        G = gram(padded, n_threads)
-    solve = solver_of(problem, G, k, slack)
-    return Prepared(coder, problem, padded, G, solve, k, exponents, slack)
+    if exponents is not None:
+        G = None
+    prepared = Prepared(coder, problem, padded, G, k, exponents, slack)
+    if prepared.linear is None:
+        if G is None:
+            prepared = replace(prepared, given_gram=gram(padded, n_threads))
+        _ = prepared.solve
+    return prepared
 
 
 def padded_atoms(D: Array) -> Array:
@@ -182,7 +202,7 @@ def products(x: Rows, atoms: Array, out: Array | None = None) -> Array:
 def may_be_coarse(part: Signals, prepared: Prepared) -> bool:
     """Return whether float32 correlations of whole float64 signals are enough to choose atoms by."""
     dense = part.penalty_weights is None and not scipy.sparse.issparse(part.X)
-    return dense and prepared.G.dtype == np.float64 and prepared.coder.takes_coarse
+    return dense and prepared.dtype == np.float64 and prepared.coder.takes_coarse
 
 
 def coarse_products(x: Array, prepared: Prepared) -> Coarse:

@@ -66,15 +66,20 @@ class Ridge(Coder):
         if not D.size:
             return D
         dtype, lam, D = D.dtype, float(self.lam), D.astype(np.float64)
-        wide = len(D) > D.shape[1]
-        shifted = D.T @ D if wide else D @ D.T
+        (k, m), unit = D.shape, float(np.finfo(np.float64).eps)
+        shifted = D.T @ D if k > m else D @ D.T
         shifted[np.diag_indices(len(shifted))] += lam
-        size = float(np.trace(shifted)) * float(np.finfo(dtype).eps)
-        solved = scipy.linalg.cho_solve(_factor(shifted, lam), D.T if wide else D)
-        W = np.ascontiguousarray(solved.T if wide else solved, dtype)
-        R = D @ (D.T @ W) + lam * W - D
-        off = float(np.linalg.norm(R) + size * np.linalg.norm(W))
-        return W if off * off <= _FAR_BELOW * PROMISED_GAP[dtype.itemsize] * lam else None
+        trace, ones = float(np.trace(shifted)), np.eye(len(shifted))
+        factor, _ = _factor(shifted.copy(), lam)
+        inverse = np.tril(scipy.linalg.lapack.dpotri(factor, lower=1)[0])
+        inverse += np.tril(inverse, -1).T
+        W = D @ inverse if k > m else inverse @ D
+        # R is D (S S⁻¹ − I), or (S S⁻¹ − I) D, and the rounding of W.
+        off = np.linalg.norm(shifted @ inverse - ones) * np.linalg.norm(D)
+        off += trace * len(shifted) * unit * np.linalg.norm(inverse) * np.linalg.norm(D)
+        off += trace * float(np.finfo(dtype).eps) * np.linalg.norm(W)
+        harmless = off * off <= _FAR_BELOW * PROMISED_GAP[dtype.itemsize] * lam
+        return np.ascontiguousarray(W, dtype) if harmless else None
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""

@@ -12,6 +12,7 @@ import scipy
 from smalto.checks import (
     Array,
     Rows,
+    are_ordinary,
     as_rows,
     check_finite,
     check_not_masked,
@@ -73,8 +74,9 @@ def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> 
         nan = np.isnan(X)
         holes = nan if holes is None else holes | nan
     if holes is None or not holes.any():
-        check_finite(name, X, can_miss=True)
-        check_scale(name, X, float_dtype(X.dtype))
+        if not are_ordinary(X, float_dtype(X.dtype)):
+            check_finite(name, X, can_miss=True)
+            check_scale(name, X, float_dtype(X.dtype))
         return Signals(X)
     X = np.where(holes, X.dtype.type(0), X)
     check_finite(name, X)
@@ -132,6 +134,9 @@ def as_groups(groups: Any, n: int) -> tuple[Array, Array | None]:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         message = "groups must not contain NaN or infinity"
         raise ValueError(message)
+    if n and labels.dtype.kind in "iuf" and (labels[1:] >= labels[:-1]).all():
+        ends = np.flatnonzero(labels[1:] != labels[:-1]) + 1
+        return np.concatenate([[0], ends, [n]]).astype(np.int64), None
     _, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
     order = np.argsort(numbers, kind="stable")
     pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -6,9 +6,14 @@ atom outside the span of the earlier ones, normalized, against all atoms, a step
 
     c ← c − y h  for the correlations of each signal,  and  outside ← outside − h²,
 
-and the atom with the largest score ``Σ c_j²/outside_j``, summed over the signals, joins: its score
-is by how much the squared error of the group falls. Atoms, their factor and h belong to the group;
-only c and y belong to a signal.
+and the atom with the largest score ``t_j/outside_j`` joins, where ``t_j`` is the sum of ``c_j²``
+over the signals: its score is by how much the squared error of the group falls. Atoms, their factor
+and h belong to the group; only c and y belong to a signal. And c need not be written, as
+
+    t ← t − 2 h Σ y c + h² Σ y²,   Σ y c = Σ y q − Σ_r (Σ y y_r) h_r,
+
+with sums over the signals, of which ``Σ y q`` reads the correlations q of the signals once. When t
+has become so small that its rounding counts, c is computed, and takes the place of q.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from smalto.kernels.aligned import empty
 from smalto.kernels.coding.active_set import (
     INVERSE,
     LANES,
@@ -25,6 +31,7 @@ from smalto.kernels.coding.active_set import (
     capacity,
     largest_value,
     make_active_set,
+    subtract_rows,
 )
 from smalto.kernels.coding.joint_tables import group_norm, padded, write_group
 from smalto.kernels.coding.omp_fit import correlate
@@ -34,6 +41,7 @@ from smalto.kernels.precision import EPSILON_32, EPSILON_64, TINY_32, TINY_64, i
 from smalto.kernels.simd import (
     above,
     fma,
+    fnma,
     hmax,
     hsum,
     lanes,
@@ -48,6 +56,7 @@ from smalto.kernels.simd import (
 
 COARSE = 1e-5  # share of ‖X‖² that an atom must gain for it to be chosen in float32
 NOISE = 32.0  # units in the last place of ‖X‖: an atom must gain the square of it
+FRESH = 1e-3  # share of the error at which t was summed up: below, it is summed up again
 TIE = 4.0  # units in the last place by which scores may differ and still be equal
 SUBNORMAL = 4.0  # times the smallest normal number: a smaller score has lost its digits
 
@@ -85,24 +94,35 @@ class JointPursuit(NamedTuple):
     """Scratch for one group."""
 
     active: ActiveSet
-    c: Any  # correlations of the residual of each signal, one row after the other
+    c: Any  # correlations of the residual of each signal, one row after the other, if computed
     outside: Any  # (width,): squared norms of the atoms outside the span of the active ones
+    total: Any  # (width,): t
     score: Any  # (width,)
+    h: Any  # rows h of the active atoms, one after the other
+    new: Any  # (width,): a row of h, followed by weights of the rows before it
+    sums: Any  # (width,): −Σ y c, followed by weights of the rows that are added up
+    zeros: Any  # (width,)
+    lines: Any  # int64: numbers of these rows
     y: Any  # table of L⁻¹ q, then of coefficients
-    by: Any  # −y of each signal for the last atom, followed by its row of the factor
     order: Any  # int64 (room,)
 
 
 def make_joint_pursuit(width: int, room: int, largest_group: int, dtype: Any) -> JointPursuit:
     """Room for ``room`` active atoms out of ``width``: one per thread, reused for every group."""
-    outside, score = np.empty((2, width), dtype)
+    outside, total, score = (empty(width, dtype) for _ in range(3))
+    most = max(largest_group, room)
     return JointPursuit(
         make_active_set(room),
         np.empty(largest_group * width, dtype),
         outside,
+        total,
         score,
+        empty(room * width, dtype),
+        empty(width + room, dtype),
+        empty(width + most, dtype),
+        np.zeros(width, dtype),
+        np.empty(most, np.int64),
         np.empty(room * padded(largest_group)),
-        np.empty(largest_group + room, dtype),
         np.empty(room, np.int64),
     )
 
@@ -119,99 +139,103 @@ def _first_above(scores, width, threshold):
 
 
 @kernel
-def _start(group, norms, pursuit):
-    """Write what is outside and all scores for no active atoms; returns the largest score."""
-    outside, score = pursuit.outside, pursuit.score
-    q, row, n, width = group.q, group.row, group.n, score.size
+def _sum_up(rows, first, n, pursuit):
+    """Write t and all scores from the correlations in the n rows from ``first`` on; the largest."""
+    outside, total, score = pursuit.outside, pursuit.total, pursuit.score
+    width = score.size
     none = zero(score)
     top = none
     for j in range(0, width, lanes(score)):
-        total = none
-        for i in range(n):
-            v = load(q, (row + i) * width + j)
-            total = fma(v, v, total)
-        norm = load(norms, j)
-        store(outside, j, norm)
-        v = ratio(total, norm)
+        t = none
+        for i in range(first, first + n):
+            v = load(rows, i * width + j)
+            t = fma(v, v, t)
+        store(total, j, t)
+        v = ratio(t, load(outside, j))
         store(score, j, v)
         top = vmax(top, v)
     return hmax(top)
 
 
 @kernel
-def _score(h, total, j, look_ahead, least, outside, score):
-    """Bring one vector of what is outside and of the scores up to date; returns the scores."""
-    norm = load(outside, j)
-    if look_ahead:
-        norm = vmax(norm - h * h, load(least, j))
-        store(outside, j, norm)
-    v = ratio(total, norm)
-    store(score, j, v)
-    return v
+def _renew(rows, first, n, since, pursuit, s):
+    """Write c from its values in some rows before the atoms from ``since`` on; the largest score."""
+    c, y, h, sums, lines = pursuit.c, pursuit.y, pursuit.h, pursuit.sums, pursuit.lines
+    width, size = pursuit.score.size, padded(n)
+    for r in range(since, s):
+        lines[r - since] = r
+    for i in range(n):
+        for r in range(since, s):
+            sums[width + r - since] = y[r * size + i]
+        subtract_rows(h, width, rows, (first + i) * width, lines, s - since, sums)
+        for j in range(0, width, lanes(c)):
+            store(c, i * width + j, load(sums, j))
+    return _sum_up(c, np.int64(0), n, pursuit)
 
 
 @kernel
-def _advance(dictionary, old, start, n, look_ahead, pursuit, i):
-    """Bring c, what is outside and scores up to date with the i-th active atom; the largest score.
+def _sum_products(rows, first, n, since, pursuit, s):
+    """Write ``−Σ y c`` of the last of s + 1 atoms, c being as `_renew` would write it."""
+    y, sums, lines = pursuit.y, pursuit.sums, pursuit.lines
+    width, size = pursuit.score.size, padded(n)
+    last = s * size
+    for i in range(n):
+        lines[i] = first + i
+        sums[width + i] = y[last + i]
+    subtract_rows(rows, width, pursuit.zeros, np.int64(0), lines, n, sums)
+    for r in range(since, s):
+        inner = splat(0.0)
+        for o in range(0, size, LANES):
+            inner = fma(load(y, r * size + o), load(y, last + o), inner)
+        lines[r - since] = r
+        sums[width + r - since] = -hsum(inner)
+    subtract_rows(pursuit.h, width, sums, np.int64(0), lines, s - since, sums)
 
-    What c was is read from ``old[start:]``, at first the correlations of the signals. Four vectors of atoms at a time, so that h never leaves the registers.
+
+@kernel
+def _advance(dictionary, gained, look_ahead, pursuit, s):
+    """Write h of the last of s + 1 atoms, and bring t, what is outside and scores up to date.
+
+    ``gained`` is ``Σ y²``. Returns the largest score.
     """
-    active, c, outside, score, _, by, _ = pursuit
-    atoms, work = active
-    G, least, width = dictionary.G, dictionary.least, score.size
-    row = (INVERSE + i) * atoms.size
-    step = lanes(c)
-    none = zero(c)
+    atoms, work = pursuit.active
+    outside, total, score, h, new = (
+        pursuit.outside,
+        pursuit.total,
+        pursuit.score,
+        pursuit.h,
+        pursuit.new,
+    )
+    width, least = score.size, dictionary.least
+    factor = (INVERSE + s) * atoms.size
+    scratch = factor + atoms.size  # L⁻¹ g, from `append`
+    for r in range(s):
+        pursuit.lines[r] = r
+        new[width + r] = work[scratch + r]
+    subtract_rows(h, width, dictionary.G, atoms[s] * width, pursuit.lines, s, new)
+    scale, squares = splat(h.dtype.type(work[factor + s])), splat(h.dtype.type(gained))
+    none = zero(score)
     top = none
-    for r in range(i + 1):
-        by[n + r] = work[row + r]
-    j = np.int64(0)
-    while j + 4 * step <= width:
-        h0, h1, h2, h3 = none, none, none, none
-        for r in range(i + 1):
-            weight, g = splat(by[n + r]), atoms[r] * width + j
-            h0 = fma(weight, load(G, g), h0)
-            h1 = fma(weight, load(G, g + step), h1)
-            h2 = fma(weight, load(G, g + 2 * step), h2)
-            h3 = fma(weight, load(G, g + 3 * step), h3)
-        t0, t1, t2, t3 = none, none, none, none
-        for signal in range(n):
-            weight, p = splat(by[signal]), signal * width + j
-            o = start + p
-            v0 = fma(weight, h0, load(old, o))
-            v1 = fma(weight, h1, load(old, o + step))
-            v2 = fma(weight, h2, load(old, o + 2 * step))
-            v3 = fma(weight, h3, load(old, o + 3 * step))
-            store(c, p, v0)
-            store(c, p + step, v1)
-            store(c, p + 2 * step, v2)
-            store(c, p + 3 * step, v3)
-            t0, t1 = fma(v0, v0, t0), fma(v1, v1, t1)
-            t2, t3 = fma(v2, v2, t2), fma(v3, v3, t3)
-        t0 = _score(h0, t0, j, look_ahead, least, outside, score)
-        t1 = _score(h1, t1, j + step, look_ahead, least, outside, score)
-        t2 = _score(h2, t2, j + 2 * step, look_ahead, least, outside, score)
-        t3 = _score(h3, t3, j + 3 * step, look_ahead, least, outside, score)
-        top = vmax(top, vmax(vmax(t0, t1), vmax(t2, t3)))
-        j += 4 * step
-    while j < width:
-        h0, t0 = none, none
-        for r in range(i + 1):
-            h0 = fma(splat(by[n + r]), load(G, atoms[r] * width + j), h0)
-        for signal in range(n):
-            p = signal * width + j
-            v0 = fma(splat(by[signal]), h0, load(old, start + p))
-            store(c, p, v0)
-            t0 = fma(v0, v0, t0)
-        top = vmax(top, _score(h0, t0, j, look_ahead, least, outside, score))
-        j += step
+    for j in range(0, width, lanes(score)):
+        v = load(new, j) * scale
+        store(h, s * width + j, v)
+        norm = load(outside, j)
+        if look_ahead:
+            norm = vmax(fnma(v, v, norm), load(least, j))
+            store(outside, j, norm)
+        w = load(pursuit.sums, j)
+        t = vmax(fma(v, fma(v, squares, w + w), load(total, j)), none)
+        store(total, j, t)
+        t = ratio(t, norm)
+        store(score, j, t)
+        top = vmax(top, t)
     return hmax(top)
 
 
 @kernel
 def _fit(group, j, pursuit, s):
-    """Fit the residuals by atom j, just appended to s others: y and −y; the squares gained."""
-    work, stride, y, by = pursuit.active.work, pursuit.active.atoms.size, pursuit.y, pursuit.by
+    """Fit the residuals by atom j, just appended to s others: y; returns the squares gained."""
+    work, stride, y = pursuit.active.work, pursuit.active.atoms.size, pursuit.y
     q, row, n, width = group.exact, group.row, group.n, pursuit.score.size
     size = padded(n)
     factor = (INVERSE + s) * stride
@@ -232,8 +256,6 @@ def _fit(group, j, pursuit, s):
         v = v * diagonal
         store(y, begin + o, v)
         gained = fma(v, v, gained)
-    for i in range(n):
-        by[i] = -y[begin + i]
     return hsum(gained)
 
 
@@ -243,7 +265,13 @@ def _pursue(dictionary, group, targets, pursuit):
 
     −1 if there is no room, −2 if going on takes more precision than that of the scores.
     """
-    active, c, outside, score, _, _, _ = pursuit
+    active, c, outside, score, n = (
+        pursuit.active,
+        pursuit.c,
+        pursuit.outside,
+        pursuit.score,
+        group.n,
+    )
     width = score.size
     unit, tiny = (EPSILON_64, TINY_64) if is_double(c) else (EPSILON_32, TINY_32)
     near = c.dtype.type(1.0 - TIE * unit)
@@ -252,15 +280,22 @@ def _pursue(dictionary, group, targets, pursuit):
     coarse = is_double(dictionary.exact) != is_double(c)
     if coarse:
         gain = COARSE * group.norm
-    most, eps = targets.most, targets.eps * group.n
+    most, eps = targets.most, targets.eps * n
     s, error = np.int64(0), group.norm
+    rows, first, since, fresh = group.q, group.row, np.int64(0), FRESH * error
     top = 0.0
     if most > 0 and error > eps:
-        top = np.float64(_start(group, dictionary.norms, pursuit))
+        for j in range(width):
+            outside[j] = dictionary.norms[j]
+        top = np.float64(_sum_up(rows, first, n, pursuit))
     while s < most and error > eps and top > gain:
         if s == capacity(active):
             return np.int64(-1)
         j = _first_above(score, width, c.dtype.type(top) * near)
+        if since < s and not pursuit.total[j] > fresh * dictionary.norms[j]:
+            top = np.float64(_renew(rows, first, n, since, pursuit, s))
+            rows, first, since, fresh = c, np.int64(0), s, FRESH * error
+            continue
         # Does it depend on the active atoms, or its gain on nothing but rounding?
         out = targets.look_ahead and not outside[j] > dictionary.least[j]
         out |= not np.float64(score[j]) * outside[j] > gain * dictionary.norms[j]
@@ -273,13 +308,12 @@ def _pursue(dictionary, group, targets, pursuit):
             score[j] = 0.0
             top = np.float64(largest_value(score, np.int64(0), width))
             continue
-        error -= _fit(group, j, pursuit, s)
+        gained = _fit(group, j, pursuit, s)
+        error -= gained
+        if s + 1 < most and error > eps:
+            _sum_products(rows, first, n, since, pursuit, s)
+            top = np.float64(_advance(dictionary, gained, targets.look_ahead, pursuit, s))
         s += 1
-        if s < most and error > eps:
-            old, start = (group.q, group.row * width) if s == 1 else (c, np.int64(0))
-            top = np.float64(
-                _advance(dictionary, old, start, group.n, targets.look_ahead, pursuit, s - 1)
-            )
     if coarse and s < most and error > eps:
         return np.int64(-2)
     return s

@@ -41,17 +41,24 @@ from smalto.kernels.simd import (
     zero,
 )
 
-# Rows of a `Table`. Squared norms are infinite for zero atoms; rows h of active atoms follow.
+# Rows of a `Table`. Squared norms are infinite for zero atoms.
 C, OUTSIDE, NORMS, H = range(4)
+
+VECTORS = 4  # of atoms in a block
 
 
 class Table(NamedTuple):
-    """What is known of all atoms for one signal, in rows ``stride`` apart."""
+    """What is known of all atoms for one signal, in rows ``stride`` apart.
+
+    Behind these are the rows h of the active atoms in blocks, as they are read: all rows for the first
+    few vectors of atoms, one after the other, then all for the next ones.
+    """
 
     numbers: Any  # flat; begins at a cache line
     width: int  # atoms
     stride: int  # with a power of two, all rows would fall on the same lines of the cache
     mask: int  # last bits of a score that have room for the number of a vector of atoms
+    room: int  # for active atoms
 
 
 class Rules(NamedTuple):
@@ -68,7 +75,15 @@ def make_table(room: int, width: int, dtype: np.dtype) -> Table:
     mask = 1
     while mask * per_vector < width:
         mask *= 2
-    return Table(aligned.empty((H + room) * stride, dtype), width, stride, mask - 1)
+    size = H * stride + room * (width + VECTORS * per_vector)
+    return Table(aligned.empty(size, dtype), width, stride, mask - 1, room)
+
+
+@inlined
+def place_of_h(table, j):
+    """Where the first row h has atom j; the next one is a block, `VECTORS`, behind it."""
+    block = VECTORS * lanes(table.numbers)
+    return H * table.stride + j // block * (table.room * block) + j % block
 
 
 @kernel
@@ -135,8 +150,10 @@ def enter(table, j, s, look_ahead):
     numbers, stride = table.numbers, table.stride
     outside = np.float64(numbers[OUTSIDE * stride + j])
     if not look_ahead:
-        for i in range(s):
-            outside -= np.float64(numbers[(H + i) * stride + j]) ** 2
+        o = place_of_h(table, j)
+        for _ in range(s):
+            outside -= np.float64(numbers[o]) ** 2
+            o += VECTORS * lanes(numbers)
     numbers[OUTSIDE * stride + j] = np.inf
     return outside
 
@@ -161,29 +178,30 @@ def advance(G, table, j, s, outside, rules, least):
     Returns the largest score and its atom. ``least`` keeps rounding from making what is outside
     negative. Four vectors at a time, so that sums stay in registers.
     """
-    numbers, width, stride = table.numbers, table.width, table.stride
+    numbers, width = table.numbers, table.width
     step = lanes(numbers)
-    g, first, new = j * width, H * stride, (H + s) * stride
+    block = VECTORS * step
+    g, start, weights = j * width, H * table.stride, place_of_h(table, j)
+    end = weights + s * block
     # The next choice waits for this square root, which is sooner there in float32.
     by = numbers.dtype.type(1.0) / np.sqrt(numbers.dtype.type(outside))
     scale, by = splat(by), splat(-numbers[j] * by)
     least = splat(numbers.dtype.type(least))
     best0 = best1 = zero(numbers)
     b = np.int64(0)
-    while b + 4 * step <= width:
+    while b + block <= width:
         o = g + b
         h0, h1, h2, h3 = load(G, o), load(G, o + step), load(G, o + 2 * step), load(G, o + 3 * step)
-        o, i = first + b, first + j
-        while i < new:
+        o, i = start, weights
+        while i < end:
             weight = splat(numbers[i])
             h0 = fnma(weight, load(numbers, o), h0)
             h1 = fnma(weight, load(numbers, o + step), h1)
             h2 = fnma(weight, load(numbers, o + 2 * step), h2)
             h3 = fnma(weight, load(numbers, o + 3 * step), h3)
-            o += stride
-            i += stride
+            o += block
+            i += block
         h0, h1, h2, h3 = h0 * scale, h1 * scale, h2 * scale, h3 * scale
-        o = new + b
         store(numbers, o, h0)
         store(numbers, o + step, h1)
         store(numbers, o + 2 * step, h2)
@@ -192,14 +210,17 @@ def advance(G, table, j, s, outside, rules, least):
         best1 = _update(h1, by, b + step, table, rules, least, best1)
         best0 = _update(h2, by, b + 2 * step, table, rules, least, best0)
         best1 = _update(h3, by, b + 3 * step, table, rules, least, best1)
-        b += 4 * step
+        b += block
+        start += table.room * block
     while b < width:
         h0 = load(G, g + b)
-        for i in range(s):
-            o = first + i * stride
-            h0 = fnma(splat(numbers[o + j]), load(numbers, o + b), h0)
+        o = start
+        for i in range(weights, end, block):
+            h0 = fnma(splat(numbers[i]), load(numbers, o), h0)
+            o += block
         h0 = h0 * scale
-        store(numbers, new + b, h0)
+        store(numbers, o, h0)
         best0 = _update(h0, by, b, table, rules, least, best0)
         b += step
+        start += step
     return _choose(vmax(best1, best0), table)

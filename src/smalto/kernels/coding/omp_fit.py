@@ -9,7 +9,7 @@ import numpy as np
 from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
 from smalto.kernels.coding.active_set import CODE, INVERSE, LANES
 from smalto.kernels.coding.masked_gram import make_block
-from smalto.kernels.coding.omp_choice import H
+from smalto.kernels.coding.omp_choice import VECTORS, place_of_h
 from smalto.kernels.jit import inlined, kernel
 from smalto.kernels.precision import is_double
 from smalto.kernels.simd import fma, hsum, lanes, load, splat, store, zero
@@ -69,10 +69,10 @@ def keep_row(active, s, table, outside):
     """Keep row s of the factor L, with the reciprocal of its last entry, and y_s; returns y_s."""
     atoms, work = active
     row = (INVERSE + s) * atoms.size
-    o = H * table.stride + atoms[s]
+    o = place_of_h(table, atoms[s])
     for i in range(s):
         work[row + i] = table.numbers[o]
-        o += table.stride
+        o += VECTORS * lanes(table.numbers)
     scale = 1.0 / np.sqrt(outside)
     work[row + s] = scale
     work[s] = table.numbers[atoms[s]] * scale
@@ -147,12 +147,12 @@ def fit_chosen(exact, width, norm, eps, active, s):
     for i in range(s):
         work[code + i] = work[base + i * stride + i]
     count, error = _eliminate(active, s, dependent_share(exact.G), norm, eps)
-    for i in range(count - 1, -1, -1):
-        row = base + i * stride
-        rest = work[i]
-        for r in range(i + 1, count):
-            rest -= work[row + r] * work[code + r]
-        work[code + i] = rest / work[row + i] if work[row + i] > 0.0 else 0.0
+    for i in range(count - 1, -1, -1):  # column by column, as sums would wait for each other
+        pivot = work[base + i * stride + i]
+        value = work[i] / pivot if pivot > 0.0 else 0.0
+        work[code + i] = value
+        for r in range(i):
+            work[r] -= work[base + r * stride + i] * value
     taken = np.int64(0)
     for i in range(count):
         if work[base + i * stride + i] > 0.0:
