@@ -35,20 +35,15 @@ from smalto.coders.scaling import (
     squared_norms,
 )
 from smalto.coders.signals import Signals, blocks
+from smalto.coders.tasks import task_bounds
 from smalto.coders.unpenalized import free_atoms, reduced_problems
 from smalto.kernels import aligned
 from smalto.kernels.coding.fit import fit_of_rows
 from smalto.threads import run_tasks
 from smalto.warn import warn
 
-# Rows coded as one task, of many atoms and of few, and at most. Depends on the number of rows and of
-# atoms and on the coder, never on the number of threads.
-CHUNK = 128
-LIGHT_CHUNK = 512
-LIGHT = 256  # atoms, up to which a row is coded in a few microseconds
-LARGEST_CHUNK = 1024
-QUICK_CHUNKS = 1024, 2048  # the last two where a row takes a microsecond or two
 FEW = 64  # rows
+_LOOKED_AT = 2048  # rows, for advice
 ROWS_AT_ONCE = 8192  # rows whose codes are in memory at a time if only their cost is needed
 
 
@@ -81,9 +76,7 @@ def code_rows(
     """
     n = len(signals)
     W = prepared.linear if prepared.exponents is None else None
-    few = prepared.n_atoms <= LIGHT
-    quick = W is not None or (few and prepared.coder.takes_coarse)  # a product, or a pursuit
-    cuts = _cuts(n, signals.groups, LIGHT_CHUNK if few else CHUNK, quick)
+    cuts = task_bounds(n, signals.groups, prepared.coder, prepared.n_atoms, linear=W is not None)
     if W is not None:
         linear = code_linearly(signals, W, prepared, cuts, n_threads, measured)
         if linear is not None:
@@ -378,21 +371,6 @@ def _mender(rows: Array, part: Signals, numbers: Array | None, prepared: Prepare
     )
 
 
-def _cuts(n: int, groups: Array | None, least: int, quick: bool) -> list[int]:
-    """Return the boundaries between the rows of successive tasks; groups are not split.
-
-    Less than ``least`` rows are one task.
-    """
-    low, high = QUICK_CHUNKS if quick else (least, LARGEST_CHUNK)
-    chunk = min(max(low, n // 16), high, max(least, n // 2))
-    if groups is None:  # equal parts, an even number of them, so that threads end together
-        pairs = max(1, round(n / (2 * chunk)))
-        parts = 2 * pairs if n >= least else 1
-        return [n * part // parts for part in range(parts + 1)]
-    ends = groups[np.searchsorted(groups, np.arange(chunk, n + chunk, chunk))[:-1]]
-    return [0, *sorted({int(end) for end in ends if 0 < end < n}), n]
-
-
 def _fit_directly(part: Signals, rows: Array, codes: Codes, atoms: Array, fit: Array) -> None:
     """Set ``fit`` of some rows to ``½‖x − αD‖²`` over the known entries, without the Gram matrix."""
     x = part.X[rows].toarray() if scipy.sparse.issparse(part.X) else part.X[rows]
@@ -422,6 +400,6 @@ def mean_cost(signals: Signals, D: Array, coder: Coder, n_threads: int) -> float
 
 def warn_of_zeros(coder: Coder, X: Rows, D: Array) -> None:
     """Warn that all codes of the rows X are zero, if the coder can say what to change."""
-    advice = coder.advice_on_zeros(X[: 16 * CHUNK], D)
+    advice = coder.advice_on_zeros(X[:_LOOKED_AT], D)
     if advice is not None:
         warn(f"every code is zero: {advice}")

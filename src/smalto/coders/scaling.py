@@ -42,8 +42,8 @@ def atom_exponents(D: Array, one_each: bool) -> Array | None:
     if not one_each:
         if _are_ordinary(norms.max(initial=0.0)):
             return None
-        top = largest_entry(D)
-        return np.full(len(D), _exponents(top)) if top else None
+        largest = largest_entry(D)
+        return np.full(len(D), _exponents(largest)) if largest else None
     if _of_unusual(D, norms) is None:
         return None
     top = _largest_entries(D)

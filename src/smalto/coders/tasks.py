@@ -1,0 +1,37 @@
+"""How the rows to be coded are cut into tasks.
+
+It depends on the number of rows and of atoms and on the coder, never on the number of threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smalto.checks import Array
+from smalto.coders.base import Coder
+
+LEAST = 128  # rows of a task ...
+LIGHT_LEAST = 512  # ... over few atoms
+LIGHT = 256  # atoms, up to which a row is coded in a few microseconds
+MOST = 1024
+QUICK = 1024, 2048  # least and most where a row takes a microsecond or two
+
+
+def task_bounds(
+    n: int, groups: Array | None, coder: Coder, n_atoms: int, *, linear: bool
+) -> list[int]:
+    """Return the boundaries between the rows of successive tasks; groups are not split.
+
+    ``linear`` says that codes are one product of the rows and a matrix.
+    """
+    light = n_atoms <= LIGHT
+    least = LIGHT_LEAST if light else LEAST
+    is_quick = linear or (light and coder.takes_coarse)  # a product, or a pursuit
+    low, high = QUICK if is_quick else (least, MOST)
+    size = min(max(low, n // 16), high, max(least, n // 2))
+    if groups is None:  # equal parts, an even number of them, so that threads end together
+        pairs = max(1, round(n / (2 * size)))
+        parts = 2 * pairs if n >= least else 1
+        return [n * part // parts for part in range(parts + 1)]
+    ends = groups[np.searchsorted(groups, np.arange(size, n + size, size))[:-1]]
+    return [0, *sorted({int(end) for end in ends if 0 < end < n}), n]
