@@ -21,10 +21,10 @@ LEVELS = (
     Effort(
         codes=False,
         rounds=(
-            Round(8, 6, 32, 1.2),
-            Round(8, 6, 32, 0.6),
-            Round(8, 6, 32, 0.3),
-            Round(8, 5, 32, 0.15),
+            Round(8, 6, 48, 1.2),
+            Round(8, 6, 48, 0.6),
+            Round(8, 6, 48, 0.3),
+            Round(7, 5, 32, 0.15),
             Round(6, 4, 32, 0.075),
         ),
     ),
@@ -33,7 +33,7 @@ LEVELS = (
         rounds=(
             Round(8, 4, 48, 0.3),
             Round(8, 4, 48, 0.15),
-            Round(8, 4, 48, 0.15),
+            Round(7, 4, 48, 0.15),
             Round(6, 3, 32, 0.075),
         ),
     ),

@@ -64,6 +64,7 @@ def fill_jointly(start: Array, mask: Array, rounds: tuple[Round, ...], n_threads
             _fill(grid, trust, groups, one.ridge * variance, average, n_threads)
         now = pixels[mask]
         pixels[mask] = now + _RELAXATION * (average.at(mask) - now)
+    next(steps, None)  # tells that all is done
     return pixels
 
 

@@ -14,6 +14,27 @@ def _dot(x, y, count):
 
 
 @summing
+def _gram(K, count, A):
+    """Write the upper half of ``A = KKᵀ``, over the first ``count`` columns, two rows at a time."""
+    n = A.shape[0]
+    for i in range(0, n - 1, 2):
+        x, y = K[i], K[i + 1]
+        for k in range(i, n - 1, 2):
+            u, v = K[k], K[k + 1]
+            xu = xv = yu = yv = K.dtype.type(0.0)
+            for p in range(count):
+                xu += x[p] * u[p]
+                xv += x[p] * v[p]
+                yu += y[p] * u[p]
+                yv += y[p] * v[p]
+            A[i, k], A[i, k + 1] = xu, xv
+            A[i + 1, k], A[i + 1, k + 1] = yu, yv
+    if n % 2:
+        for i in range(n):
+            A[i, n - 1] = _dot(K[i], K[n - 1], count)
+
+
+@summing
 def _add_scaled(factor, x, y):
     for i in range(y.size):
         y[i] += factor * x[i]
@@ -60,16 +81,16 @@ def _known(flat, trust, corner, lines, mean, places, values):
 
 @kernel
 def _solve(A, x):
-    """Solve ``A z = x`` in place, by Cholesky; A is overwritten, of which the lower half is read."""
+    """Solve ``A z = x`` in place, by elimination; A is overwritten, of which the upper half is read."""
     n = x.size
     for i in range(n):
-        for j in range(i):
-            A[i, j] = (A[i, j] - _dot(A[i], A[j], j)) / A[j, j]
-        A[i, i] = (A[i, i] - _dot(A[i], A[i], i)) ** 0.5
-        x[i] = (x[i] - _dot(A[i], x, i)) / A[i, i]
+        row, inverse = A[i, i:], A.dtype.type(1.0) / A[i, i]
+        for j in range(1, n - i):
+            factor = row[j] * inverse
+            _add_scaled(-factor, row[j:], A[i + j, i + j :])
+            x[i + j] -= factor * x[i]
     for i in range(n - 1, -1, -1):
-        x[i] /= A[i, i]
-        _add_scaled(-x[i], A[i], x[:i])
+        x[i] = (x[i] - _dot(A[i, i + 1 :], x[i + 1 :], n - i - 1)) / A[i, i]
 
 
 @kernel
@@ -100,10 +121,10 @@ def fill_groups(flat, trust, corners, lines, ridge, least, scratch, out, filled)
             for i in range(n):
                 for p in range(count):
                     K[i, p] = Z[i, places[p]]
-                for k in range(i + 1):
-                    A[i, k] = _dot(K[i], K[k], count)
-                A[i, i] += penalty
                 alpha[i] = _dot(K[i], values, count)
+            _gram(K, count, A)
+            for i in range(n):
+                A[i, i] += penalty
             _solve(A, alpha)
             for i in range(n):
                 _add_scaled(alpha[i], Z[i], estimate)
