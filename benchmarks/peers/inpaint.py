@@ -1,6 +1,7 @@
 """Inpainting of photographs with text over them, or with 50 or 80 % of the pixels missing.
 
-``--damage bold`` is text of heavier letters, which leaves hardly a patch undamaged.
+``--damage bold`` is text of heavier letters, which leaves hardly a patch undamaged, and
+``--damage hole24`` a single hole of 24 x 24 pixels in the middle.
 
 smalto's ``inpaint`` against scikit-image's ``inpaint_biharmonic`` and, if installed,
 OpenCV's two methods, on color pictures, or on gray ones with ``--gray``. The measure is the peak
@@ -31,6 +32,11 @@ def damage(kind: str, shape: tuple[int, ...], seed: int) -> Array:
     height, width = shape[:2]
     if kind == "bold":
         return np.asarray(binary_dilation(text_mask((height, width)), iterations=2))
+    if kind.startswith("hole"):
+        side = int(kind.removeprefix("hole"))
+        square = np.zeros((height, width), np.bool_)
+        middle(square, side)[:] = True
+        return square
     if kind != "text":
         share = float(kind.rstrip("%")) / 100
         return np.asarray(np.random.default_rng(seed).random((height, width)) < share)
