@@ -137,6 +137,22 @@ def test_units_and_brightness_do_not_matter(photo):
     np.testing.assert_allclose(inpaint(1e-6 * gray + 3.0, mask), 1e-6 * expected + 3.0, atol=1e-8)
 
 
+@pytest.mark.parametrize(("dtype", "unit"), [(np.float32, 1e-30), (np.float32, 1e30),
+                                             (np.float64, 1e-140), (np.float64, 1e140)])  # fmt: skip
+def test_tiny_and_huge_values(photo, dtype, unit):
+    mask = half((40, 50))
+    gray = photo[:40, :50, 0].astype(dtype)
+    out = inpaint((dtype(unit) * gray), mask)
+    np.testing.assert_allclose(out / dtype(unit), inpaint(gray, mask), atol=0.1)
+
+
+def test_known_pixels_keep_every_bit():
+    rng = np.random.default_rng(0)
+    picture = rng.normal(0, 1, (60, 50)) * 10.0 ** rng.integers(-6, 6, (60, 50))
+    mask = half(picture.shape)
+    np.testing.assert_array_equal(inpaint(picture, mask)[~mask], picture[~mask])
+
+
 def test_all_rounds_are_one_progress(photo):
     mask = half((30, 30))
     told = []

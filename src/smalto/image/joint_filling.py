@@ -43,10 +43,11 @@ def fill_jointly(start: Array, mask: Array, rounds: tuple[Round, ...], n_threads
     missing pixels of a patch are predicted from its known ones by the mean and the covariance of
     its group, and become the mean of all predictions.
     """
-    pixels = np.array(start, order="C")
-    variance = _variance_of_details(pixels, mask)
-    if variance == 0.0:
-        return pixels
+    out = start.copy()
+    center, size = start[~mask].mean(dtype=np.float64), _size_of_details(start, mask)
+    if size == 0.0:
+        return out
+    pixels = np.ascontiguousarray((start - center) / size, start.dtype)  # details have size 1
     trust = np.where(mask[..., None], _TRUST, np.ones(pixels.shape, pixels.dtype))
     trust = trust.astype(pixels.dtype).reshape(-1)
     grids = [
@@ -61,22 +62,26 @@ def fill_jointly(start: Array, mask: Array, rounds: tuple[Round, ...], n_threads
         average = PatchAverage(pixels.shape, grid.size)
         for positions in islice(steps, len(parts)):
             groups = similar_to(grid, positions, one.members, _REACH, n_threads)
-            _fill(grid, trust, groups, one.ridge * variance, average, n_threads)
+            _fill(grid, trust, groups, one.ridge, average, n_threads)
         now = pixels[mask]
         pixels[mask] = now + _RELAXATION * (average.at(mask) - now)
     next(steps, None)  # tells that all is done
-    return pixels
+    out[mask] = center + size * pixels[mask].astype(np.float64)
+    return out
 
 
 def _parts(positions: Array) -> list[Array]:
     return [positions[i : i + _AT_ONCE] for i in range(0, len(positions), _AT_ONCE)]
 
 
-def _variance_of_details(pixels: Array, mask: Array) -> float:
-    """Variance of the known pixels around local means, the mean over channels."""
+def _size_of_details(pixels: Array, mask: Array) -> float:
+    """Root mean square of the known pixels around local means."""
     channels = np.moveaxis(pixels, -1, 0).astype(np.float64)
-    details = [(channel - ndimage.gaussian_filter(channel, _WIDTH))[~mask] for channel in channels]
-    return float(np.mean([np.mean(part * part) for part in details]))
+    details = np.array(
+        [(channel - ndimage.gaussian_filter(channel, _WIDTH))[~mask] for channel in channels]
+    )
+    largest = float(np.abs(details).max())  # squares relative to it neither overflow nor vanish
+    return largest * float(np.sqrt(np.mean((details / largest) ** 2))) if largest else 0.0
 
 
 def _fill(

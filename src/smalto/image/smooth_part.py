@@ -55,6 +55,7 @@ def smooth_filling(pixels: Array, mask: Array, n_threads: int = 1) -> Array:
     with single_threaded_blas():
         run_tasks(task, -(-len(pixels) // _BAND), n_threads)
     out += origin
+    out[~mask] = pixels[~mask]
     return out
 
 
