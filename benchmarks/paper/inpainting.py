@@ -110,7 +110,7 @@ def restore(image: Array, mask: Array, atoms: int, epochs: int) -> Part:
 
     begin, used = time.perf_counter(), time.process_time()
     restored = inpaint(
-        damaged, mask, channel_axis=-1, patch_size=SIDE, n_atoms=atoms,
+        damaged, mask, channel_axis=-1, effort=0, patch_size=SIDE, n_atoms=atoms,
         max_steps=max(1, round(epochs * clean / PER_STEP)), callbacks=[watch], random_state=0,
     )  # fmt: skip
     return {

@@ -1,13 +1,15 @@
 """Inpainting of photographs with text over them, or with 50 or 80 % of the pixels missing.
 
-``--damage bold`` is text of heavier letters, which leaves hardly a patch undamaged.
+``--damage bold`` is text of heavier letters, which leaves hardly a patch undamaged, and
+``--damage hole24`` a single hole of 24 x 24 pixels in the middle.
 
 smalto's ``inpaint`` against scikit-image's ``inpaint_biharmonic`` and, if installed,
-OpenCV's two methods, on color pictures. The measure is the peak signal-to-noise ratio in the
-missing pixels, in decibels.
+OpenCV's two methods, on color pictures, or on gray ones with ``--gray``. The measure is the peak
+signal-to-noise ratio in the missing pixels, in decibels; with ``--whole`` also that of the whole
+picture.
 
-Run it with ``python -m benchmarks.peers.inpaint``. It reads ``test_images/kodak12`` in the folder
-named by SMALTO_DATA; without it, it takes two packaged photographs.
+Run it with ``python -m benchmarks.peers.inpaint``. It reads ``test_images/kodak12``, or ``set12``,
+in the folder named by SMALTO_DATA; without it, it takes two packaged photographs.
 """
 
 from __future__ import annotations
@@ -30,6 +32,11 @@ def damage(kind: str, shape: tuple[int, ...], seed: int) -> Array:
     height, width = shape[:2]
     if kind == "bold":
         return np.asarray(binary_dilation(text_mask((height, width)), iterations=2))
+    if kind.startswith("hole"):
+        side = int(kind.removeprefix("hole"))
+        square = np.zeros((height, width), np.bool_)
+        middle(square, side)[:] = True
+        return square
     if kind != "text":
         share = float(kind.rstrip("%")) / 100
         return np.asarray(np.random.default_rng(seed).random((height, width)) < share)
@@ -44,21 +51,19 @@ def middle(array: Array, side: int) -> Array:
 
 def methods(options: argparse.Namespace) -> dict[str, Callable[[Array, Array], Array]]:
     """Whatever is installed."""
-    few: dict[str, Any] = {"random_state": 0}
+    axis = None if options.gray else 2
+    few: dict[str, Any] = {"random_state": 0, "n_threads": options.threads, "channel_axis": axis}
     if options.quick:
         few |= {"max_steps": 20, "n_atoms": 64}
-    if options.light:
-        few |= {"max_steps": 100, "n_rounds": 2, "n_atoms": 160}
     found: dict[str, Callable[[Array, Array], Array]] = {
-        "smalto": lambda y, mask: inpaint(
-            y, mask, channel_axis=2, stride=options.stride, n_threads=options.threads, **few
-        ),
+        f"smalto {effort}": lambda y, mask, effort=effort: inpaint(y, mask, effort=effort, **few)
+        for effort in options.efforts
     }
     if importable("skimage"):
         from skimage.restoration import inpaint_biharmonic
 
         found["biharmonic"] = lambda y, mask: np.rint(
-            255 * np.clip(inpaint_biharmonic(y, mask, channel_axis=2), 0, 1)
+            255 * np.clip(inpaint_biharmonic(y, mask, channel_axis=axis), 0, 1)
         )
     if importable("cv2"):
         import cv2
@@ -68,6 +73,17 @@ def methods(options: argparse.Namespace) -> dict[str, Callable[[Array, Array], A
                 y, mask.astype(np.uint8), 3, method
             )
     return found
+
+
+def columns(entries: list[dict[str, Any]], measure: str) -> list[list[str]]:
+    """Rows of a table: pictures, and their mean, by methods."""
+    names, ways = (list(dict.fromkeys(e[key] for e in entries)) for key in ("picture", "method"))
+    values = np.array([e[measure] for e in entries]).reshape(len(names), len(ways))
+    numbers = np.vstack([values, values.mean(axis=0)])
+    return [
+        [name, *(f"{value:.2f}" for value in row)]
+        for name, row in zip([*names, "mean"], numbers, strict=True)
+    ]
 
 
 def main() -> None:
@@ -82,53 +98,55 @@ def main() -> None:
     parser.add_argument(
         "--crop", type=int, default=None, help="side of a square cut from the middle"
     )
-    parser.add_argument("--light", action="store_true", help="fewer atoms, less time")
-    parser.add_argument("--stride", type=int, default=None)
+    parser.add_argument("--efforts", type=int, nargs="+", default=[1], help="of smalto")
+    parser.add_argument("--gray", action="store_true", help="gray pictures")
+    parser.add_argument("--whole", action="store_true", help="decibels of the whole picture, too")
     parser.add_argument("--threads", type=int, default=2)
     add_common(parser)
     options = parser.parse_args()
     about = machine()
     announce(about)
-    images = pictures("kodak12", gray=False, quick=options.quick)
+    images = pictures(
+        "set12" if options.gray else "kodak12", gray=options.gray, quick=options.quick
+    )
     ways = methods(options)
     if options.methods:
         ways = {name: way for name, way in ways.items() if name in options.methods}
     entries = []
     for kind in options.damage:
-        rows: list[list[Any]] = []
         for number, (name, clean) in enumerate(images.items()):
             if options.only and name not in options.only:
                 continue
             mask = damage(kind, clean.shape, number)
             if options.crop:
                 clean, mask = (middle(array, options.crop) for array in (clean, mask))
-            damaged = np.where(mask[:, :, None], 0, clean).astype(np.uint8)
-            row: list[Any] = [name]
+            damaged = clean.copy()
+            damaged[mask] = 0
             for method, way in ways.items():
                 wall, busy = time.perf_counter(), time.process_time()
                 restored = way(damaged, mask)
                 wall, busy = time.perf_counter() - wall, time.process_time() - busy
-                row.append(psnr(clean[mask], restored[mask]))
                 entries.append(
                     {
                         "damage": kind,
                         "picture": name,
                         "method": method,
-                        "psnr": row[-1],
+                        "psnr": psnr(clean[mask], restored[mask]),
+                        "whole": psnr(clean, restored),
                         "seconds": wall,
                         "busy": busy,
                     }
                 )
-            rows.append([row[0], *(f"{value:.2f}" for value in row[1:])])
-            seconds = [f"{entry['seconds']:.1f}" for entry in entries[-len(ways) :]]
-            print(kind, *rows[-1], "in", *seconds, "s", flush=True)
-        means = [
-            np.mean([e["psnr"] for e in entries if e["method"] == way and e["damage"] == kind])
-            for way in ways
-        ]
-        rows.append(["mean", *(f"{value:.2f}" for value in means)])
+            latest = entries[-len(ways) :]
+            found = [f"{entry['psnr']:.2f}" for entry in latest]
+            seconds = [f"{entry['seconds']:.1f}" for entry in latest]
+            print(kind, name, *found, "in", *seconds, "s", flush=True)
+        here = [entry for entry in entries if entry["damage"] == kind]
         print(f"{kind} missing: peak signal-to-noise ratio in the missing pixels, in dB")
-        table(["picture", *ways], rows)
+        table(["picture", *ways], columns(here, "psnr"))
+        if options.whole:
+            print(f"{kind} missing: the same, of whole pictures")
+            table(["picture", *ways], columns(here, "whole"))
     save(options.out, "inpaint", about, options, runs=entries)
 
 

@@ -59,7 +59,7 @@ def main() -> None:
     learning = time.perf_counter() - clock
     clock = time.perf_counter()
     restored = inpaint(
-        damaged, mask, D=result.D, patch_size=options.patch, channel_axis=2,
+        damaged, mask, effort=0, D=result.D, patch_size=options.patch, channel_axis=2,
         stride=3 if options.quick else None, n_threads=options.threads,
     )  # fmt: skip
     filling = time.perf_counter() - clock

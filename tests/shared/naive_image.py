@@ -88,6 +88,15 @@ def over_each_other(noisy, guide, groups, size, sigma):
     return total / weight
 
 
+def filled_patch(group, trust, number, penalty):
+    """One patch of a group (n, m), predicted from its known entries, those with trust 1."""
+    mean = (trust * group).sum(axis=0) / trust.sum(axis=0)
+    Z, known = group - mean, trust[number] == 1.0
+    K = Z[:, known]
+    alpha = np.linalg.solve(K @ K.T + penalty * np.eye(len(group)), K @ Z[number, known])
+    return mean + alpha @ Z
+
+
 def least_curvature(pixels, mask):
     """The picture whose missing pixels make the sum of squared Laplacians least."""
     height, width = mask.shape

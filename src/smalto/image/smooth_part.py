@@ -1,4 +1,4 @@
-"""The smooth part of a damaged picture; sparse codes then restore the details."""
+"""Smooth fillings of a damaged picture; codes and groups of patches then restore the details."""
 
 from __future__ import annotations
 
@@ -18,16 +18,30 @@ _MAX_ITER = 200  # of conjugate gradients
 
 
 def smooth_part(pixels: Array, mask: Array, n_threads: int = 1) -> Array:
-    """Local means of a picture (height, width, channels) after filling its missing pixels.
+    """Local means of a picture (height, width, channels) after `smooth_filling`."""
+    out = smooth_filling(pixels, mask, n_threads)
+    origin = out[(0,) * mask.ndim].copy()  # a picture of a single color keeps it exactly
+    out -= origin
 
-    They are filled band by band, on several threads, to minimize, approximately, the curvature
-    ``Σ (Δu)²``. At least one pixel must be known.
+    def task(channel: int) -> None:
+        out[..., channel] = ndimage.gaussian_filter(out[..., channel], _WIDTH)
+
+    run_tasks(task, pixels.shape[-1], n_threads)
+    out += origin
+    return out
+
+
+def smooth_filling(pixels: Array, mask: Array, n_threads: int = 1) -> Array:
+    """Fill the missing pixels of a picture (height, width, channels) with least curvature.
+
+    They minimize ``Σ (Δu)²``, approximately and band by band, on several threads. At least one
+    pixel must be known.
     """
     nearest = ndimage.distance_transform_edt(mask, return_distances=False, return_indices=True)
     filled = pixels.copy()
     filled[mask] = filled[tuple(index[mask] for index in nearest)]
     del nearest
-    origin = filled[(0,) * mask.ndim].copy()  # a picture of a single color becomes exactly zero
+    origin = filled[(0,) * mask.ndim].copy()  # a picture of a single color keeps it exactly
     filled -= origin
     out = np.empty_like(pixels)
 
@@ -36,13 +50,12 @@ def smooth_part(pixels: Array, mask: Array, n_threads: int = 1) -> Array:
         first, bottom = max(top - _OVERLAP, 0), min(top + _BAND, len(pixels))
         some = slice(first, min(bottom + _OVERLAP, len(pixels)))
         band = fill_smoothly(filled[some], mask[some])
-        for channel in range(pixels.shape[-1]):
-            means = ndimage.gaussian_filter(band[..., channel], _WIDTH)
-            out[top:bottom, ..., channel] = means[top - first : bottom - first]
+        out[top:bottom] = band[top - first : bottom - first]
 
     with single_threaded_blas():
         run_tasks(task, -(-len(pixels) // _BAND), n_threads)
     out += origin
+    out[~mask] = pixels[~mask]
     return out
 
 

@@ -89,7 +89,13 @@ def demo(
             raise KeyboardInterrupt  # before the first step
         typer.echo("removing the text ...", err=True)
         restored = inpaint(
-            damaged, mask, D=result.D, patch_size=patch, channel_axis=2, n_threads=threads
+            damaged,
+            mask,
+            effort=0,
+            D=result.D,
+            patch_size=patch,
+            channel_axis=2,
+            n_threads=threads,
         )
         write_picture(paths[1], restored)
         _plot(paths[2:], (damaged, restored, original), result, patch)

@@ -58,6 +58,15 @@ def inpaint(
         bool,
         typer.Option("--mask-alpha", help="Alternatively, pixels that are not opaque are damaged."),
     ] = False,
+    effort: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=2,
+            help="Quality against time: 0 codes patches one by one, 1 fills similar ones together, 2 "
+            "does both, with more and larger groups.",
+        ),
+    ] = 1,
     out: RestoredFile = None,
     model: ModelFile = None,
     atoms: Atoms = None,
@@ -106,6 +115,7 @@ def inpaint(
             picture.pixels,
             damaged,
             channel_axis=picture.channel_axis,
+            effort=effort,
             callbacks=(settings.watch,),
             n_threads=settings.n_threads,
             random_state=seed,
