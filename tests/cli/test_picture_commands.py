@@ -300,6 +300,24 @@ def test_a_mask_is_for_the_picture_as_it_is_shown(tmp_path, model):
     assert not changed[~mask].any()
 
 
+def test_inpaint_by_effort(tmp_path):
+    picture, mask = photo(), np.zeros((24, 24), np.uint8)
+    mask[3:20:4] = 255
+    put(tmp_path / "a.png", picture)
+    put(tmp_path / "mask.png", mask)
+    given = ["inpaint", tmp_path / "a.png", "--mask", tmp_path / "mask.png", "--seed", 0]
+    found = []
+    for effort in (None, 0, 1):
+        out = tmp_path / f"{effort}.png"
+        done = run(*given, "-o", out, *([] if effort is None else ["--effort", effort]))
+        assert done.exit_code == 0, done.output
+        assert ("learning atoms" in done.stderr) == (effort == 0)
+        found.append(open_picture_file(out).pixels)
+    assert np.array_equal(found[0], found[2])
+    assert not np.array_equal(found[0], found[1])
+    assert run(*given, "-o", tmp_path / "b.png", "--effort", 3).exit_code == 2
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals are for POSIX")
 @pytest.mark.parametrize("many", [False, True])
 def test_ctrl_c_leaves_nothing_half_written(tmp_path, many):
