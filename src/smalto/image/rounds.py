@@ -13,35 +13,33 @@ from smalto.image.stages import follow
 from smalto.kernels.image.whitening import whiten
 from smalto.threads import run_tasks, single_threaded_blas
 
-_SIDE = 6  # of a patch
-_MEMBERS = 64  # patches per group
+_MEMBERS = 40  # patches per group
 _SPACING = 3  # between the patches around which groups are formed
-_ROUNDS = 9
 _MATCHED = 3  # rounds with the same groups
-_KEPT = 0.75  # share of the noise that a round before the first would keep
+_KEPT = 0.85  # share of the noise that a round before the first would keep
 _LEAST = 0.03  # share of the noise that is always taken to be left
 _AT_ONCE = 512  # groups in memory at a time
 _TASK = 16  # groups combined as one task
 
 
 def denoise_in_rounds(
-    noisy: Array, clean: Array, sigma: float, n_threads: int
-) -> tuple[Array, Array]:
+    noisy: Array, clean: Array, sigma: float, side: int, n_rounds: int, n_threads: int
+) -> Array:
     """Denoise a picture (height, width, channels), of which ``clean`` is a good estimate.
 
     A round combines the patches of a picture ``left``, at first the noisy one, with the weights
-    that would suit the present estimate, which gives the next one, and lets ``left`` have less
-    noise. Groups are formed in ``left``, at first in the estimate. Return the estimates of the
-    first and of the last round.
+    that would suit the present estimate. This gives the next estimate, towards which ``left`` moves:
+    it has less noise from round to round. Groups of patches with sides of ``side`` pixels are formed
+    in ``left``, at first in the estimate.
     """
-    size = (min(_SIDE, noisy.shape[0]), min(_SIDE, noisy.shape[1]))
+    size = (min(side, noisy.shape[0]), min(side, noisy.shape[1]))
     left, clean = noisy, clean.astype(noisy.dtype)
-    first, groups = clean, np.empty((0, 0), np.int64)
-    for number in follow(range(_ROUNDS), "denoising in rounds"):
+    groups = np.empty((0, 0), np.int64)
+    for number in follow(range(n_rounds), "denoising in rounds"):
         if number % _MATCHED == 0:
             guide = PatchGrid((left if number else clean)[None], size)
             groups = similar_groups(guide, _MEMBERS, n_threads, stride=_SPACING)
-        kept = _KEPT * (1.0 - (number + 1) / _ROUNDS)
+        kept = _KEPT * (1.0 - (number + 1) / n_rounds)
         parts = []
         for channel in range(noisy.shape[2]):
             grids = [
@@ -52,8 +50,7 @@ def denoise_in_rounds(
         clean = np.concatenate(parts, axis=2).astype(noisy.dtype)
         share = kept / _share_left(noisy - left, sigma, kept, axis=(0, 1))
         left = clean + share.astype(noisy.dtype) * (left - clean)
-        first = first if number else clean
-    return first, clean
+    return clean
 
 
 def _share_left(removed: Array, sigma: float, kept: float, axis: tuple[int, int]) -> Array:
@@ -102,7 +99,7 @@ def combine_patches(Z: Array, X: Array, noise: Array) -> Array:
     expected error if Z is X and white noise, whose σ for each group is in ``noise``. Return the
     weight of each group in an average.
     """
-    n, m = X.shape[1:]
+    m = X.shape[2]
     means = Z.mean(axis=1, keepdims=True)
     Z -= means
     # With the mean patch subtracted, Θ is 11ᵀ/n + X (XᵀX + m σ² I)⁻¹ Xᵀ.
