@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from smalto.checks import Array
 from smalto.image.averaging import PatchAverage
@@ -17,7 +18,7 @@ _MEMBERS = 40  # patches per group
 _SPACING = 3  # between the patches around which groups are formed
 _MATCHED = 3  # rounds with the same groups
 _KEPT = 0.85  # share of the noise that a round before the first would keep
-_LEAST = 0.03  # share of the noise that is always taken to be left
+_LEAST = 0.03  # noise that is always taken to be left
 _AT_ONCE = 512  # groups in memory at a time
 _TASK = 16  # groups combined as one task
 
@@ -33,62 +34,75 @@ def denoise_in_rounds(
     in ``left``, at first in the estimate.
     """
     size = (min(side, noisy.shape[0]), min(side, noisy.shape[1]))
-    left, clean = noisy, clean.astype(noisy.dtype)
+    dtype = noisy.dtype
+    noisy, clean = ((part / sigma).astype(dtype) for part in (noisy, clean))
+    left = noisy
     groups = np.empty((0, 0), np.int64)
     for number in follow(range(n_rounds), "denoising in rounds"):
         if number % _MATCHED == 0:
             guide = PatchGrid((left if number else clean)[None], size)
             groups = similar_groups(guide, _MEMBERS, n_threads, stride=_SPACING)
         kept = _KEPT * (1.0 - (number + 1) / n_rounds)
+        removed = noisy - left
         parts = []
         for channel in range(noisy.shape[2]):
-            grids = [
+            own, guide = (
                 PatchGrid(np.ascontiguousarray(part[None, :, :, [channel]]), size)
-                for part in (noisy, left, clean)
-            ]
-            parts.append(_average_of_combinations(grids, groups, sigma, kept, n_threads))
-        clean = np.concatenate(parts, axis=2).astype(noisy.dtype)
-        share = kept / _share_left(noisy - left, sigma, kept, axis=(0, 1))
-        left = clean + share.astype(noisy.dtype) * (left - clean)
-    return clean
+                for part in (left, clean)
+            )
+            noise = _noise_left(_deviations(removed[:, :, channel], groups, size), kept)
+            parts.append(_average_of_combinations(own, guide, groups, noise, n_threads))
+        clean = np.concatenate(parts, axis=2).astype(dtype)
+        share = kept / _noise_left(removed.std(axis=(0, 1)), kept)
+        left = clean + share.astype(dtype) * (left - clean)
+    return np.asarray(sigma * clean)
 
 
-def _share_left(removed: Array, sigma: float, kept: float, axis: tuple[int, int]) -> Array:
-    """The share of the noise that is left where this has been removed."""
-    return np.asarray(np.maximum(1.0 - removed.std(axis=axis) / sigma, max(kept, _LEAST)))
+def _noise_left(removed: Array, kept: float) -> Array:
+    """The noise that is left where noise of this deviation was removed, of 1 in the beginning."""
+    return np.asarray(np.maximum(1.0 - removed, max(kept, _LEAST)))
+
+
+def _deviations(pixels: Array, groups: Array, size: tuple[int, int]) -> Array:
+    """The standard deviation of the pixels (height, width) of the patches of each group."""
+    values = pixels.astype(np.float64)
+    mean, square = (
+        sliding_window_view(part, size).mean(axis=(2, 3)).reshape(-1)[groups].mean(axis=1)
+        for part in (values, values * values)
+    )
+    return np.asarray(np.sqrt(np.maximum(square - mean * mean, 0.0)))
 
 
 def _average_of_combinations(
-    grids: list[PatchGrid], groups: Array, sigma: float, kept: float, n_threads: int
+    left: PatchGrid, guide: PatchGrid, groups: Array, noise: Array, n_threads: int
 ) -> Array:
-    """Average the combined patches of all groups; grids are the noisy one, what is left, the guide.
+    """Average the combined patches of all groups, which have this noise left.
 
     Groups weigh more the fewer degrees of freedom they have.
     """
-    average = PatchAverage(grids[0].pixels.shape[1:], grids[0].size)
-    n, dtype = groups.shape[1], grids[0].pixels.dtype
+    average = PatchAverage(left.pixels.shape[1:], left.size)
+    n, dtype = groups.shape[1], left.pixels.dtype
     with single_threaded_blas():
         for begin in range(0, len(groups), _AT_ONCE):
             members = groups[begin : begin + _AT_ONCE]
-            _, rows, columns = grids[0].corners(members.reshape(-1))
-            offsets = grids[0].offsets(0, rows, columns)
-            Y, Z, X = (
+            _, rows, columns = left.corners(members.reshape(-1))
+            offsets = left.offsets(0, rows, columns)
+            Z, X = (
                 cut(grid, offsets, dtype, n_threads, center=False)[0].reshape(len(members), n, -1)
-                for grid in grids
+                for grid in (left, guide)
             )
+            own = noise[begin : begin + _AT_ONCE]
             weights = np.empty(members.shape)
 
             def task(
-                number: int, Y: Array = Y, Z: Array = Z, X: Array = X, weights: Array = weights
+                number: int, Z: Array = Z, X: Array = X, own: Array = own, out: Array = weights
             ) -> None:
                 some = slice(number * _TASK, (number + 1) * _TASK)
-                noise = sigma * _share_left(Y[some] - Z[some], sigma, kept, axis=(1, 2))
-                weights[some] = combine_patches(Z[some], X[some], noise)[:, None]
+                out[some] = combine_patches(Z[some], X[some], own[some])[:, None]
 
             run_tasks(task, -(-len(members) // _TASK), n_threads)
-            average.add(
-                Z.reshape(members.size, -1), rows, columns, patch_weights=weights.reshape(-1)
-            )
+            patches = Z.reshape(members.size, -1)
+            average.add(patches, rows, columns, patch_weights=weights.reshape(-1))
     return average.image()
 
 
