@@ -116,14 +116,14 @@ def main() -> None:
     )
     if options.color:
         images = {name: _middle(image, options.side) for name, image in images.items()}
-    if options.only:
-        images = {name: image for name, image in images.items() if name in options.only}
     titles = NAMES if options.set is None and not options.color else {}
     ways = methods(options)
     entries = []
     for sigma in options.sigmas:
         rows: list[list[Any]] = []
         for number, (name, clean) in enumerate(images.items()):
+            if options.only and name not in options.only:
+                continue
             noise = np.random.default_rng([number, int(10 * sigma)]).normal(0.0, sigma, clean.shape)
             noisy = (clean + noise).astype(np.float32)
             row: list[Any] = [titles.get(name, name), psnr(clean, noisy)]

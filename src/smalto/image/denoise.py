@@ -62,8 +62,10 @@ def denoise(
 
     By default this is only a first estimate, in which similar patches are found. Groups of them are
     coded again over common atoms (`JointOMP`), and then each noisy patch over the cleaned patches of
-    its group with a ridge penalty, a Wiener filter. Color pictures are turned to the principal axes
-    of their colors first, and white noise stays white.
+    its group with a ridge penalty, a Wiener filter. With the most effort, rounds follow in which
+    similar patches are combined linearly, each with less noise, and the result is a mean of both.
+    Color pictures are turned to the principal axes of their colors first, and white noise stays
+    white.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ def denoise(
         - 0: patches are coded one by one, over `natural_atoms`;
         - 1: then similar patches together, over natural atoms that have been adapted to the picture
           in a few steps of learning;
-        - 2: more steps of learning and more groups.
+        - 2: more steps of learning, more groups, and rounds of linear combinations.
 
         It is for pictures: patches of volumes and series are coded one by one, over learned atoms.
     D : array (k, m), optional
@@ -138,6 +140,9 @@ def denoise(
 
     Lebrun, Buades, Morel: A nonlocal Bayesian image denoising algorithm. SIAM Journal on Imaging
     Sciences 6, 2013.
+
+    Herbreteau, Kervrann: Linear combinations of patches are unreasonably effective for single-image
+    denoising. IEEE Transactions on Image Processing 33, 2024.
 
     Examples
     --------

@@ -15,6 +15,7 @@ class Effort:
     stride: int  # between patches that are coded one by one
     spacing: int  # between the patches around which groups are formed
     groups: tuple[tuple[int, int], ...]  # sides, relative to the usual one, and numbers of patches
+    rounds: int = 0  # in which similar patches are combined in the end
 
     @property
     def joint(self) -> bool:
@@ -25,7 +26,7 @@ class Effort:
 LEVELS = (
     Effort(max_steps=0, stride=1, spacing=4, groups=()),
     Effort(max_steps=40, stride=3, spacing=4, groups=((0, 32),)),
-    Effort(max_steps=300, stride=2, spacing=3, groups=((-2, 24), (0, 32), (2, 48))),
+    Effort(max_steps=300, stride=2, spacing=3, groups=((-2, 24), (0, 32), (2, 48)), rounds=12),
 )
 _USUAL = 1
 

@@ -10,6 +10,7 @@ from smalto.image.effort import Effort
 from smalto.image.natural_filters import combine
 from smalto.image.noise import rms_of_noise
 from smalto.image.patch_grid import PatchGrid
+from smalto.image.rounds import denoise_in_rounds
 from smalto.image.similar_patches import (
     code_over_each_other,
     code_over_shared_atoms,
@@ -20,6 +21,8 @@ _SLACK = 0.2  # standard deviations by which the mean energy of a group may exce
 _SHARING = 16  # patches per group that share their atoms
 _SIDES = 8, 10  # of the patches that are coded over one another, if those over atoms are ...
 _LARGE = 12  # ... smaller than this, or not
+_ROUND_SIDES = 6, 7  # of the patches that are combined in rounds, likewise
+_SHARE = 0.65  # of the result of the rounds, in the mean of it and what was before
 
 
 def color_axes(pixels: Array) -> Array:
@@ -52,7 +55,9 @@ def denoise_jointly(
 
     ``coded`` are the same grids, or a single one of whole color patches, if D has such atoms.
     ``guide`` (height, width, channels) is a first estimate. What groups of similar patches make of
-    it is put together by filters that have been learned from photographs.
+    it is put together by filters that have been learned from photographs. With the most effort,
+    this is the start of rounds of another method, whose errors are different, and the result is a
+    mean of both.
     """
     groups = _groups(guide, noisy[0], noisy[0].size, _SHARING, level, n_threads)
     coder = _coder(D, sigma)
@@ -62,6 +67,11 @@ def denoise_jointly(
     # The filters, learned from gray photographs, suit the first axis alone.
     estimates = [clean[:, :, 0], noisy[0].pixels[0, :, :, 0], shared[:, :, 0], guide[:, :, 0]]
     clean[:, :, 0] = combine(estimates, sigma, n_threads)
+    if level.rounds:
+        pixels = np.concatenate([grid.pixels[0] for grid in noisy], axis=2)
+        side = _ROUND_SIDES[max(noisy[0].size) >= _LARGE]
+        other = denoise_in_rounds(pixels, clean, sigma, side, level.rounds, n_threads)
+        clean += _SHARE * (other - clean)
     return clean
 
 

@@ -280,7 +280,7 @@ def _run_denoise(X: Array, D: Array) -> None:
 def _run_joint_denoise(X: Array, D: Array) -> None:
     from smalto.image import denoise
 
-    denoise(_picture(X)[:, :, 0], 0.05, effort=1, **_SMALL)
+    denoise(_picture(X)[:, :, 0], 0.05, effort=2, **_SMALL)
 
 
 def _run_inpaint(X: Array, D: Array) -> None:

@@ -79,7 +79,7 @@ def denoise(
             min=0,
             max=2,
             help="Quality against time: 0 codes patches one by one, 1 similar ones together, 2 (for "
-            "pictures) takes more atoms and groups.",
+            "pictures) learns longer, and combines similar ones in rounds.",
             show_default="1 for pictures, 0 for films",
         ),
     ] = None,

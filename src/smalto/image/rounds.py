@@ -1,0 +1,126 @@
+"""Denoising in rounds: similar patches are combined linearly, and each round keeps less noise."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from smalto.checks import Array
+from smalto.image.averaging import PatchAverage
+from smalto.image.patch_coding import cut
+from smalto.image.patch_grid import PatchGrid
+from smalto.image.similar_patches import similar_groups
+from smalto.image.stages import follow
+from smalto.kernels.image.whitening import whiten
+from smalto.threads import run_tasks, single_threaded_blas
+
+_MEMBERS = 40  # patches per group
+_SPACING = 3  # between the patches around which groups are formed
+_MATCHED = 3  # rounds with the same groups
+_KEPT = 0.85  # share of the noise that a round before the first would keep
+_LEAST = 0.03  # noise that is always taken to be left
+_AT_ONCE = 512  # groups in memory at a time
+_TASK = 16  # groups combined as one task
+
+
+def denoise_in_rounds(
+    noisy: Array, clean: Array, sigma: float, side: int, n_rounds: int, n_threads: int
+) -> Array:
+    """Denoise a picture (height, width, channels), of which ``clean`` is a good estimate.
+
+    A round combines the patches of a picture ``left``, at first the noisy one, with the weights
+    that would suit the present estimate. This gives the next estimate, towards which ``left`` moves:
+    it has less noise from round to round. Groups of patches with sides of ``side`` pixels are formed
+    in ``left``, at first in the estimate.
+    """
+    size = (min(side, noisy.shape[0]), min(side, noisy.shape[1]))
+    dtype = noisy.dtype
+    noisy, clean = ((part / sigma).astype(dtype) for part in (noisy, clean))
+    left = noisy
+    groups = np.empty((0, 0), np.int64)
+    for number in follow(range(n_rounds), "denoising in rounds"):
+        if number % _MATCHED == 0:
+            guide = PatchGrid((left if number else clean)[None], size)
+            groups = similar_groups(guide, _MEMBERS, n_threads, stride=_SPACING)
+        kept = _KEPT * (1.0 - (number + 1) / n_rounds)
+        removed = noisy - left
+        parts = []
+        for channel in range(noisy.shape[2]):
+            own, guide = (
+                PatchGrid(np.ascontiguousarray(part[None, :, :, [channel]]), size)
+                for part in (left, clean)
+            )
+            noise = _noise_left(_deviations(removed[:, :, channel], groups, size), kept)
+            parts.append(_average_of_combinations(own, guide, groups, noise, n_threads))
+        clean = np.concatenate(parts, axis=2).astype(dtype)
+        share = kept / _noise_left(removed.std(axis=(0, 1)), kept)
+        left = clean + share.astype(dtype) * (left - clean)
+    return np.asarray(sigma * clean)
+
+
+def _noise_left(removed: Array, kept: float) -> Array:
+    """The noise that is left where noise of this deviation was removed, of 1 in the beginning."""
+    return np.asarray(np.maximum(1.0 - removed, max(kept, _LEAST)))
+
+
+def _deviations(pixels: Array, groups: Array, size: tuple[int, int]) -> Array:
+    """The standard deviation of the pixels (height, width) of the patches of each group."""
+    values = pixels.astype(np.float64)
+    mean, square = (
+        sliding_window_view(part, size).mean(axis=(2, 3)).reshape(-1)[groups].mean(axis=1)
+        for part in (values, values * values)
+    )
+    return np.asarray(np.sqrt(np.maximum(square - mean * mean, 0.0)))
+
+
+def _average_of_combinations(
+    left: PatchGrid, guide: PatchGrid, groups: Array, noise: Array, n_threads: int
+) -> Array:
+    """Average the combined patches of all groups, which have this noise left.
+
+    Groups weigh more the fewer degrees of freedom they have.
+    """
+    average = PatchAverage(left.pixels.shape[1:], left.size)
+    n, dtype = groups.shape[1], left.pixels.dtype
+    with single_threaded_blas():
+        for begin in range(0, len(groups), _AT_ONCE):
+            members = groups[begin : begin + _AT_ONCE]
+            _, rows, columns = left.corners(members.reshape(-1))
+            offsets = left.offsets(0, rows, columns)
+            Z, X = (
+                cut(grid, offsets, dtype, n_threads, center=False)[0].reshape(len(members), n, -1)
+                for grid in (left, guide)
+            )
+            own = noise[begin : begin + _AT_ONCE]
+            weights = np.empty(members.shape)
+
+            def task(
+                number: int, Z: Array = Z, X: Array = X, own: Array = own, out: Array = weights
+            ) -> None:
+                some = slice(number * _TASK, (number + 1) * _TASK)
+                out[some] = combine_patches(Z[some], X[some], own[some])[:, None]
+
+            run_tasks(task, -(-len(members) // _TASK), n_threads)
+            patches = Z.reshape(members.size, -1)
+            average.add(patches, rows, columns, patch_weights=weights.reshape(-1))
+    return average.image()
+
+
+def combine_patches(Z: Array, X: Array, noise: Array) -> Array:
+    """Replace the patches Z of each group (groups, n, m) by combinations ``ΘZ`` of them, in place.
+
+    ``min_Θ ‖X − ΘX‖² + m σ²‖Θ‖²``, where the weights of each patch sum to one: this has the least
+    expected error if Z is X and white noise, whose σ for each group is in ``noise``. Return the
+    weight of each group in an average.
+    """
+    m = X.shape[2]
+    means = Z.mean(axis=1, keepdims=True)
+    Z -= means
+    # With the mean patch subtracted, Θ is 11ᵀ/n + X (XᵀX + m σ² I)⁻¹ Xᵀ.
+    W = np.ascontiguousarray((X - X.mean(axis=1, keepdims=True)).transpose(0, 2, 1))
+    covariance = W @ W.transpose(0, 2, 1)
+    covariance[:, np.arange(m), np.arange(m)] += (m * noise**2)[:, None].astype(X.dtype)
+    whiten(covariance, W)  # Θ is now 11ᵀ/n + WᵀW
+    np.matmul(W.transpose(0, 2, 1), W @ Z, out=Z)
+    Z += means
+    return np.asarray(1.0 / (1.0 + np.einsum("gmn,gmn->g", W, W)))
