@@ -237,7 +237,7 @@ def test_given_atoms_are_used(gray):
         ),
         (lambda x: denoise(x, 1.0, D=np.ones((3, 5))), "D has 5 features"),
         (lambda x: denoise(x, 1.0, n_atoms=0), "n_atoms must be >= 1"),
-        (lambda x: denoise(x, 1.0, effort=3), "effort must be at most 2, got 3"),
+        (lambda x: denoise(x, 1.0, effort=3), "effort must be <= 2, got 3"),
         (lambda x: denoise(x, 1.0, effort=-1), "effort must be >= 0, got -1"),
     ],
 )

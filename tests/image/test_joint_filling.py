@@ -196,7 +196,7 @@ def test_large_holes_are_filled_smoothly_and_warned_of(photo):
 
 def test_efforts(photo):
     mask = half(photo.shape)
-    with pytest.raises(ValueError, match="effort must be at most 2, got 3"):
+    with pytest.raises(ValueError, match="effort must be <= 2, got 3"):
         inpaint(photo, mask, channel_axis=-1, effort=3)
     volume = np.zeros((9, 9, 9))
     with pytest.raises(ValueError, match="effort=2 is for pictures"):

@@ -14,7 +14,8 @@ from smalto.checks import Array, as_dictionary, check_finite_number, check_integ
 from smalto.coders import OMP, ErrorBound
 from smalto.image.averaging import PatchAverage
 from smalto.image.checks import axes_told, check_patch_size, check_stride
-from smalto.image.effort import check_effort
+from smalto.image.denoising_effort import LEVELS
+from smalto.image.effort import chosen_level
 from smalto.image.fixed_atoms import LARGEST, cosine_atoms, natural_atoms
 from smalto.image.joint_denoising import color_axes, denoise_jointly
 from smalto.image.noise import estimate_noise, question_noise, rms_of_noise
@@ -163,7 +164,7 @@ def denoise(
         )  # fmt: skip
         return denoise_varying(image, sigma, channel_axis, again)
     given = as_picture(image, channel_axis, axes=axes_told(patch_size))
-    level = check_effort(effort, given.axes)
+    level = chosen_level(LEVELS, effort, given.axes)
     if n_atoms is not None:
         n_atoms = check_integer("n_atoms", n_atoms)
     elif given.axes != 2:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smalto.checks import check_integer
 from smalto.image.joint_filling import Round
 
 
@@ -16,7 +15,7 @@ class Effort:
     rounds: tuple[Round, ...]  # of groups of similar patches
 
 
-LEVELS = (
+LEVELS = (  # the first one also for volumes and series
     Effort(codes=True, rounds=()),
     Effort(
         codes=False,
@@ -38,20 +37,3 @@ LEVELS = (
         ),
     ),
 )
-_USUAL = 1
-
-
-def check_effort(effort: int, axes: int = 2) -> Effort:
-    """Return the level of this number, for pictures with two axes."""
-    number = check_integer("effort", effort, low=0)
-    if number >= len(LEVELS):
-        message = f"effort must be at most {len(LEVELS) - 1}, got {number}"
-        raise ValueError(message)
-    if axes == 2:
-        return LEVELS[number]
-    if number != _USUAL:
-        message = (
-            f"effort={number} is for pictures, with two axes, but image has {axes}: leave it out"
-        )
-        raise ValueError(message)
-    return LEVELS[0]  # volumes and series: codes alone

@@ -12,7 +12,8 @@ from scipy import ndimage
 from smalto.checks import Array, as_dictionary, check_finite_number, check_integer
 from smalto.image.checks import as_mask, axes_told, check_patch_size
 from smalto.image.coded_filling import Codes
-from smalto.image.filling_effort import check_effort
+from smalto.image.effort import chosen_level
+from smalto.image.filling_effort import LEVELS
 from smalto.image.joint_filling import fill_jointly
 from smalto.image.picture import as_picture, mirror
 from smalto.image.smooth_part import smooth_filling
@@ -139,7 +140,7 @@ def inpaint(
     threads = resolve_threads(n_threads)
     missing = _as_missing(mask, image, channel_axis)
     picture = as_picture(image, channel_axis, mask=missing, axes=axes_told(patch_size))
-    level = check_effort(effort, picture.axes)
+    level = chosen_level(LEVELS, effort, picture.axes)
     chosen = [D, patch_size, n_atoms, max_steps, n_rounds, lam, stride]
     if patch_size is None:
         patch_size = {1: 64, 2: 12}.get(picture.axes, 5)

@@ -6,11 +6,11 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders import JointOMP
-from smalto.image.effort import Effort
+from smalto.image.denoising_effort import Effort
+from smalto.image.denoising_rounds import denoise_in_rounds
 from smalto.image.natural_filters import combine
 from smalto.image.noise import rms_of_noise
 from smalto.image.patch_grid import PatchGrid
-from smalto.image.rounds import denoise_in_rounds
 from smalto.image.similar_patches import (
     code_over_each_other,
     code_over_shared_atoms,

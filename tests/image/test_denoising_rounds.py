@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from smalto.image import denoise
+from smalto.image.denoising_rounds import combine_patches, denoise_in_rounds
 from smalto.image.patch_grid import PatchGrid
-from smalto.image.rounds import combine_patches, denoise_in_rounds
 from smalto.image.similar_patches import similar_groups
 from smalto.image.stages import watched
 
