@@ -169,7 +169,7 @@ def main() -> None:
     if options.inpaint:
         print(f"{len(clean)} frames of {clean[0].shape[1]} x {clean[0].shape[0]}")
         entries = compare_fillings(options, clean)
-        save(options.out, "video_inpainting", about, options, runs=entries)
+        save(options.out, "video", about, options, runs=entries)
         return
     entries, rows = [], []
     for sigma in options.sigmas[:1] if options.quick else options.sigmas:

@@ -9,6 +9,7 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+from scipy import ndimage
 
 from smalto.checks import Array
 from smalto.image.averaging import PatchAverage
@@ -49,10 +50,10 @@ def inpaint_video(
 ) -> Iterator[Array]:
     """Fill in the missing pixels of a stream of frames as they arrive.
 
-    Every frame is first filled alone, as by `inpaint`. Then, in four rounds, groups of similar patches
-    are formed that follow the motion over three frames before and after; the missing pixels of a
-    patch are predicted from its known ones by the mean and the covariance of its group. What is
-    missing in one frame and known in others is taken from there. Known pixels do not change.
+    Every frame is first filled alone, as by `inpaint`; inside of holes, by what the nearest frames have
+    at the same place. Then, in four rounds, groups of similar patches are formed that follow the
+    motion over three frames before and after; the missing pixels of a patch are predicted from its
+    known ones by the mean and the covariance of its group. Known pixels do not change.
 
     Frame t is ready when frame ``t + 12`` has arrived. Memory holds about as many frames, regardless
     of the length of the stream.
@@ -101,8 +102,8 @@ def inpaint_video(
     """
     threads = resolve_threads(n_threads)
     results = _with_transitions(_damaged(frames, masks, channel_axis, threads))
-    for one in TOGETHER:
-        results = _improved(results, one, threads)
+    for number, one in enumerate(TOGETHER):
+        results = _improved(results, one, threads, first=number == 0)
     for frame in _with_transitions(results):
         yield frame.picture.convert_back(frame.filled)
 
@@ -218,13 +219,35 @@ def _between(
         yield replace(frame, filled=filled.astype(frame.filled.dtype))
 
 
-def _improved(frames: Iterable[_Frame], one: Round, n_threads: int) -> Iterator[_Frame]:
+def _improved(
+    frames: Iterable[_Frame], one: Round, n_threads: int, *, first: bool
+) -> Iterator[_Frame]:
     """Yield the frames after one more round, each when `FRAMES` others have followed it."""
     for window, place in _windows(frames):
         missing = window[place].missing
         if missing.any() and not missing.all():
+            if first:
+                window[place] = _with_known_neighbors(window, place)
             window[place] = _fill(window, place, one, n_threads)  # the next frames see it
         yield window[place]
+
+
+def _with_known_neighbors(window: deque[_Frame], place: int) -> _Frame:
+    """Take pixels from the nearest frames in which they are known, unless next to a known one."""
+    own = window[place]
+    filled = own.filled.copy()
+    wanted = ~ndimage.binary_dilation(~own.missing, np.ones((3, 3)))
+    for distance in range(1, FRAMES + 1):
+        total, count = np.zeros(filled.shape), np.zeros(wanted.shape)
+        for other in (place - distance, place + distance):
+            if 0 <= other < len(window):
+                known = wanted & ~window[other].missing
+                total[known] += window[other].filled[known]
+                count += known
+        found = count > 0
+        filled[found] = total[found] / count[found][:, None]
+        wanted &= ~found
+    return replace(own, filled=filled)
 
 
 def _fill(window: Iterable[_Frame], place: int, one: Round, n_threads: int) -> _Frame:
