@@ -4,10 +4,10 @@ smalto's ``denoise_video``, with patches of one and of several frames and a dict
 updated with each frame, against its ``denoise`` of single frames and scikit-image's non-local
 means and, if it is installed, the package ``bm4d``. The measure is the mean over frames of the peak signal-to-noise ratio in decibels.
 
-With ``--inpaint`` pixels are missing instead (at random, under text that stays where it is, and in a
-hole of 12 x 12 pixels that moves): smalto's ``inpaint_video`` against its ``inpaint`` of single frames
-and of all frames as a volume, and OpenCV's two methods for single frames. Decibels are those of the
-missing pixels.
+With ``--inpaint`` pixels are missing instead (at random, under text that stays where it is, and in
+holes of 12 x 12 and 30 x 30 pixels that move): smalto's ``inpaint_video`` against its ``inpaint`` of
+single frames and of all frames as a volume, and OpenCV's two methods for single frames. Decibels are
+those of the missing pixels.
 
 Run it with ``python -m benchmarks.peers.video``. It reads ``video/carphone_pristine.mp4`` in the
 folder named by SMALTO_DATA (with OpenCV); without it, it pans over a packaged photograph.
@@ -29,7 +29,7 @@ from smalto.datasets import DATA_VARIABLE, luminance, sample_photo
 from smalto.image import denoise, denoise_video, inpaint, inpaint_video, text_mask
 
 DEPTHS = (1, 3, 5)
-DAMAGE = ("50%", "80%", "text", "hole")
+DAMAGE = ("50%", "80%", "text", "hole", "large")
 Fillings = dict[str, Callable[[list[Array], list[Array]], list[Array]]]
 
 
@@ -93,8 +93,11 @@ def damage(kind: str, clean: list[Array]) -> list[Array]:
         return [text_mask((height, width))] * len(clean)
     masks = np.zeros((len(clean), height, width), np.bool_)
     for t, mask in enumerate(masks):
-        row, column = height // 2 - 6 + 2 * t, width // 4 + 4 * t
-        mask[row : row + 12, column : column + 12] = True
+        if kind == "hole":
+            side, row, column = 12, height // 2 - 6 + 2 * t, width // 4 + 4 * t
+        else:
+            side, row, column = 30, height // 2 - 15, 4 + 10 * t
+        mask[row : row + side, column : column + side] = True
     return list(masks)
 
 
