@@ -1,5 +1,7 @@
 """Video with missing pixels: filled by groups that follow the content over frames."""
 
+import itertools
+
 import naive_image as naive
 import numpy as np
 import pytest
@@ -96,6 +98,12 @@ def test_types_and_channels(dtype):
     last = [np.moveaxis(x, 0, -1) for x in given]
     again = list(inpaint_video(last, np.moveaxis(by_value, 0, -1), channel_axis=-1))
     np.testing.assert_array_equal(np.moveaxis(again, -1, 1), out)
+
+
+def test_endless_masks():
+    clean, masks = moving(2), random_masks(2)
+    out = list(inpaint_video(damaged(clean, masks), itertools.cycle(masks)))
+    np.testing.assert_array_equal(out, list(inpaint_video(damaged(clean, masks), masks)))
 
 
 def test_masked_arrays():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
@@ -151,7 +151,8 @@ def _damaged(
             pixels = smooth_filling(pixels, missing, n_threads)
             pixels = fill_jointly(pixels, missing, ALONE, n_threads)
         yield _Frame(picture, missing, pixels, size_of_details(pixels, missing))
-    if marks is not None and not isinstance(marks, repeat) and next(marks, None) is not None:
+    is_list = isinstance(masks, Sized) and not isinstance(marks, repeat)  # others may be endless
+    if marks is not None and is_list and next(marks, None) is not None:
         message = f"there are more masks than frames, of which there are {number + 1}"
         raise ValueError(message)
 
