@@ -17,11 +17,11 @@ if not (ROOT / "benchmarks" / "peers").is_dir():
 pytest.importorskip("spams", reason='the benchmarks need pip install ".[bench]"')
 
 
-def run(name, out):
+def run(name, out, *more):
     """Run a script on its small problem; what it prints, and the JSON it writes."""
     environment = {key: value for key, value in os.environ.items() if key != "SMALTO_DATA"}
     done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.peers.{name}", "--quick", "--out", str(out)],
+        [sys.executable, "-m", f"benchmarks.peers.{name}", "--quick", "--out", str(out), *more],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -193,6 +193,10 @@ def test_restoration(tmp_path):
     printed, content = run("video", tmp_path)
     found = {entry["method"]: entry["psnr"] for entry in content["runs"]}
     assert found["denoise_video, depth 3"] > found["denoise_video, depth 1"] > 28
+    printed, content = run("video", tmp_path, "--inpaint")
+    found = {entry["method"]: entry["psnr"] for entry in content["runs"]}
+    others = found["inpaint, frame by frame"], found["inpaint, as a volume"]
+    assert found["inpaint_video"] > max(others) > 15
 
 
 def test_sparse_pca(tmp_path):

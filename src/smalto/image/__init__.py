@@ -12,6 +12,7 @@ from smalto.image.poisson_noise import PoissonNoise, estimate_poisson_noise
 from smalto.image.reading import read_picture
 from smalto.image.text_mask import text_mask
 from smalto.image.video import FrameLearner, denoise_video
+from smalto.image.video_filling import inpaint_video
 
 __all__ = [
     "FrameLearner",
@@ -25,6 +26,7 @@ __all__ = [
     "estimate_noise",
     "estimate_poisson_noise",
     "inpaint",
+    "inpaint_video",
     "luminance",
     "natural_atoms",
     "read_picture",

@@ -138,7 +138,7 @@ def inpaint(
     True
     """
     threads = resolve_threads(n_threads)
-    missing = _as_missing(mask, image, channel_axis)
+    missing = as_missing(mask, image, channel_axis)
     picture = as_picture(image, channel_axis, mask=missing, axes=axes_told(patch_size))
     level = chosen_level(LEVELS, effort, picture.axes)
     chosen = [D, patch_size, n_atoms, max_steps, n_rounds, lam, stride]
@@ -187,7 +187,7 @@ def _warn_of_holes(missing: Array) -> None:
         )
 
 
-def _as_missing(mask: Any, image: Any, channel_axis: int | None) -> Array:
+def as_missing(mask: Any, image: Any, channel_axis: int | None) -> Array:
     """Return the mask (height, width) of a picture with these axes."""
     own = np.ma.getmaskarray(image) if np.ma.isMaskedArray(image) else None
     if mask is None and own is None:
@@ -195,7 +195,7 @@ def _as_missing(mask: Any, image: Any, channel_axis: int | None) -> Array:
         raise TypeError(message)
     if own is not None:
         parts = [part for part in (own, mask) if part is not None]
-        missing = [_as_missing(part, np.ma.getdata(image), channel_axis) for part in parts]
+        missing = [as_missing(part, np.ma.getdata(image), channel_axis) for part in parts]
         return np.asarray(np.logical_or.reduce(missing))
     shape = np.shape(image)
     if channel_axis is None or not -len(shape) <= channel_axis < len(shape):

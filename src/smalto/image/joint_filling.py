@@ -18,7 +18,7 @@ from smalto.kernels.image.group_filling import fill_groups
 from smalto.threads import run_tasks
 
 _TRUST = 0.1  # weight of an estimated pixel in the mean of a group, relative to a known one
-_RELAXATION = 1.7  # how far pixels move, relative to the way to their new estimates
+RELAXATION = 1.7  # how far pixels move, relative to the way to their new estimates
 _FILLED = 8  # patches of a group that are filled: those most similar to its first one
 _REACH = 16  # rows or columns between the first patch of a group and any other, at most
 _LEAST = 1e-5  # penalty relative to the energy of a group, at least, for float32 to suffice
@@ -44,17 +44,16 @@ def fill_jointly(start: Array, mask: Array, rounds: tuple[Round, ...], n_threads
     its group, and become the mean of all predictions.
     """
     out = start.copy()
-    center, size = start[~mask].mean(dtype=np.float64), _size_of_details(start, mask)
+    center, size = start[~mask].mean(dtype=np.float64), size_of_details(start, mask)
     if size == 0.0:
         return out
     pixels = np.ascontiguousarray((start - center) / size, start.dtype)  # details have size 1
-    trust = np.where(mask[..., None], _TRUST, np.ones(pixels.shape, pixels.dtype))
-    trust = trust.astype(pixels.dtype).reshape(-1)
+    trust = trust_in(mask, pixels)
     grids = [
         PatchGrid(pixels[None], (min(one.side, *mask.shape),) * 2) for one in rounds
     ]  # of the same pixels, as they improve
     plan = [
-        _parts(damaged_positions(grid, mask, 0, min(one.stride, *grid.size)))
+        parts_of(damaged_positions(grid, mask, 0, min(one.stride, *grid.size)))
         for grid, one in zip(grids, rounds, strict=True)
     ]
     steps = follow([part for parts in plan for part in parts], "filling groups")
@@ -62,19 +61,26 @@ def fill_jointly(start: Array, mask: Array, rounds: tuple[Round, ...], n_threads
         average = PatchAverage(pixels.shape, grid.size)
         for positions in islice(steps, len(parts)):
             groups = similar_to(grid, positions, one.members, _REACH, n_threads)
-            _fill(grid, trust, groups, one.ridge, average, n_threads)
+            fill_groups_of(grid, trust, groups, one.ridge, average, n_threads)
         now = pixels[mask]
-        pixels[mask] = now + _RELAXATION * (average.at(mask) - now)
+        pixels[mask] = now + RELAXATION * (average.at(mask) - now)
     next(steps, None)  # tells that all is done
     out[mask] = center + size * pixels[mask].astype(np.float64)
     return out
 
 
-def _parts(positions: Array) -> list[Array]:
+def parts_of(positions: Array) -> list[Array]:
+    """Positions of as many groups as are in memory at a time."""
     return [positions[i : i + _AT_ONCE] for i in range(0, len(positions), _AT_ONCE)]
 
 
-def _size_of_details(pixels: Array, mask: Array) -> float:
+def trust_in(mask: Array, pixels: Array) -> Array:
+    """Weights of the values of a filled picture in means, flat."""
+    weights = np.where(mask[..., None], _TRUST, np.ones(pixels.shape, pixels.dtype))
+    return weights.astype(pixels.dtype).reshape(-1)
+
+
+def size_of_details(pixels: Array, mask: Array) -> float:
     """Root mean square of the known pixels around local means."""
     channels = np.moveaxis(pixels, -1, 0).astype(np.float64)
     details = np.array(
@@ -84,7 +90,7 @@ def _size_of_details(pixels: Array, mask: Array) -> float:
     return largest * float(np.sqrt(np.mean((details / largest) ** 2))) if largest else 0.0
 
 
-def _fill(
+def fill_groups_of(
     grid: PatchGrid,
     trust: Array,
     groups: Array,
@@ -94,8 +100,8 @@ def _fill(
 ) -> None:
     """Add the predictions of the first patches of groups to an average."""
     n, m, dtype = groups.shape[1], grid.n_features, grid.pixels.dtype
-    _, rows, columns = (part.reshape(groups.shape) for part in grid.corners(groups.reshape(-1)))
-    corners = grid.offsets(0, rows, columns)
+    _, *places = grid.corners(groups)
+    corners = grid.offsets(0, *places)
     some = min(_FILLED, n)
     out = np.empty((len(groups), some, m), dtype)
     filled = np.empty((len(groups), some), np.bool_)
@@ -120,4 +126,4 @@ def _fill(
         )
 
     run_tasks(task, -(-len(groups) // _TASK), n_threads)
-    average.add(out[filled], rows[:, :some][filled], columns[:, :some][filled])
+    average.add(out[filled], *(place[:, :some][filled] for place in places))

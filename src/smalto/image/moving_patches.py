@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -72,20 +73,36 @@ def _finished(pending: _Pending) -> Frame:
 def similar_in_frames(guide: PatchGrid, frame: int, most: int, n_threads: int) -> Array:
     """Groups around patches of one frame, as positions (groups, members) in a grid of frames."""
     _, rows, columns = guide.strided(_STRIDE)
+    positions = (rows[:, None] * guide.shape[2] + columns).reshape(-1)
+    return similar_along_motion(guide, frame, positions, most, REACHES, n_threads)
+
+
+def similar_along_motion(
+    guide: PatchGrid,
+    frame: int,
+    positions: Array,
+    most: int,
+    reaches: tuple[int, int],
+    n_threads: int,
+) -> Array:
+    """Groups around the patches at these positions in one frame, which increase."""
     shape = guide.shape
-    near = [min(own, reach + 1) for reach in REACHES[:1] for own in shape[1:]]
-    members = min(most, near[0] * near[1])
-    found = np.empty((len(rows), len(columns), members), np.int64)
+    members = min(most, math.prod(min(own, reaches[0] + 1) for own in shape[1:]))
+    found = np.empty((len(positions), members), np.int64)
     layout = PatchGrid(guide.pixels[0], (guide.size[1], guide.size[2])).layout
+    row_of, column_of = np.divmod(positions, shape[2])
+    rows, begins = np.unique(row_of, return_index=True)
+    ends = np.append(begins[1:], len(positions))
 
     def task(number: int) -> None:
-        row, distances = int(rows[number]), np.empty(members)
+        some = slice(begins[number], ends[number])
+        row, columns, distances = int(rows[number]), column_of[some], np.empty(members)
         nearest_along_motion(
-            guide.flat, layout, shape, REACHES, frame, row, columns, distances, found[number]
+            guide.flat, layout, shape, reaches, frame, row, columns, distances, found[some]
         )
 
     run_tasks(task, len(rows), n_threads)
-    return found.reshape(-1, members)
+    return found
 
 
 def _add_groups(window: Iterable[_Pending], number: int, n_threads: int) -> None:

@@ -292,12 +292,14 @@ def _run_inpaint(X: Array, D: Array) -> None:
 
 
 def _run_video(X: Array, D: Array) -> None:
-    from smalto.image import FrameLearner, denoise_video
+    from smalto.image import FrameLearner, denoise_video, inpaint_video
 
     frames = [_picture(X)[:, :, 0]] * 4
     options = {name: value for name, value in _SMALL.items() if name != "max_steps"}
     FrameLearner(_SIDE, _K, n_threads=1, random_state=0).partial_fit(frames[0])
     for _ in denoise_video(frames, 0.05, steps_per_frame=1, effort=1, **options):
+        pass
+    for _ in inpaint_video(frames, np.eye(24, dtype=np.bool_), n_threads=1):
         pass
 
 
