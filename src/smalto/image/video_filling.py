@@ -87,6 +87,9 @@ def inpaint_video(
     All pixels of up to six consecutive frames may be missing. They then become a transition from the
     frame before to the one after, or one of these where there is no other.
 
+    Inside of holes that are larger than a patch (9 × 9), a patch of which nothing is known becomes the
+    mean of its group. If such holes move, `inpaint` of the frames as a volume may be better.
+
     Examples
     --------
     >>> import numpy as np
