@@ -376,7 +376,7 @@ def test_one_clear_line_for_what_goes_wrong(tmp_path, table, arguments, words, m
 
 
 def test_streams(model, table, tmp_path):
-    command = [sys.executable, "-c", "from smalto.cli import main; main()"]
+    command = [sys.executable, "-m", "smalto"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [*command, "encode", str(model), "-", "-o", "-"],
