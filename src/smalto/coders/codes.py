@@ -27,13 +27,6 @@ class Codes(NamedTuple):
         codes.has_canonical_format = True
         return codes
 
-    def as_dense(self, n_atoms: int) -> Array:
-        """Return these codes as a dense array (n, n_atoms)."""
-        n = len(self.indptr) - 1
-        out = np.zeros((n, n_atoms), self.values.dtype)
-        out[np.repeat(np.arange(n), np.diff(self.indptr)), self.indices] = self.values
-        return out
-
     def take(self, rows: Array) -> Codes:
         """Return the codes of these rows, in this order."""
         counts = np.diff(self.indptr)[rows]

@@ -159,7 +159,7 @@ def prepare(
     if prepared.linear is None:
         if G is None:
             prepared = replace(prepared, given_gram=gram(padded, n_threads))
-        _ = prepared.solve
+        _ = prepared.solve  # made here, once, and not by each of the threads
     return prepared
 
 

@@ -102,11 +102,12 @@ def inpaint(
         Code only every ``stride``-th patch in both directions: faster, but less accurate. By
         default 1, and 2 for pictures of more than 2¹⁷ pixels, such as 512 × 512.
     callbacks : iterable of callables
-        Called after every learning step, see `learn`.
+        Called after every learning step, see `learn`; never where nothing is learned.
     n_threads : int, optional
         Number of threads; all available cores by default. It does not affect the result.
     random_state : int, Generator, RandomState or None, default None
-        Seed for the choice of training patches. Pass an integer for reproducible results.
+        Seed for the choice of training patches. Pass an integer for reproducible results. Without
+        learning, as by default, nothing is random.
 
     Returns
     -------
