@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from smalto.coders import duality_gap, encode, lasso_path
-from smalto.learning import Model, Result, State, learn
-
 if TYPE_CHECKING:
     from smalto.choosing import consensus, quality, select
+    from smalto.coders import duality_gap, encode, lasso_path
     from smalto.estimators import NMF, DictionaryLearning, SparseCCA, SparsePCA
+    from smalto.learning import Model, Result, State, learn
     from smalto.warming_up import warmup
 
 __version__ = "0.1.0"
@@ -32,36 +31,24 @@ __all__ = [
     "warmup",
 ]
 
-_ESTIMATORS = {"NMF", "DictionaryLearning", "SparseCCA", "SparsePCA"}
-_CHOOSING = {"consensus", "quality", "select"}
+# What is imported on first use, since NumPy, SciPy and Numba take a second: names by their module.
+_NAMES = {
+    "choosing": ("consensus", "quality", "select"),
+    "coders": ("duality_gap", "encode", "lasso_path"),
+    "estimators": ("NMF", "DictionaryLearning", "SparseCCA", "SparsePCA"),
+    "learning": ("Model", "Result", "State", "learn"),
+    "warming_up": ("warmup",),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {
-    "choosing",
-    "datasets",
-    "distributed",
-    "estimators",
-    "image",
-    "learners",
-    "plot",
-    "projections",
-    "reporting",
-    "sources",
+    *("choosing", "coders", "constraints", "datasets", "distributed", "estimators", "image"),
+    *("learners", "learning", "plot", "projections", "reporting", "sources"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use: scikit-learn takes longer to import than everything else together.
-    if name in _ESTIMATORS:
-        from smalto import estimators
-
-        return getattr(estimators, name)
-    if name in _CHOOSING:
-        from smalto import choosing
-
-        return getattr(choosing, name)
-    if name == "warmup":
-        from smalto import warming_up
-
-        return warming_up.warmup
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(f"smalto.{_MODULE_OF[name]}"), name)
     if name in _MODULES:
         return importlib.import_module(f"smalto.{name}")
     message = f"module {__name__!r} has no attribute {name!r}"
@@ -69,4 +56,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -281,7 +281,7 @@ def as_dictionary(D: Any, n_features: int, dtype: np.dtype[Any], name: str = "D"
 
 
 # Squares of larger numbers overflow, of smaller ones vanish; by the size of a number in bytes.
-_SCALES = {4: 2.0**62, 8: 2.0**500}
+SCALES = {4: 2.0**62, 8: 2.0**500}
 
 
 def are_ordinary(values: Rows, dtype: np.dtype[Any]) -> bool:
@@ -290,7 +290,7 @@ def are_ordinary(values: Rows, dtype: np.dtype[Any]) -> bool:
         return False
     if not values.flags.c_contiguous:
         return False
-    flat, limit = values.reshape(-1), _SCALES[dtype.itemsize]
+    flat, limit = values.reshape(-1), SCALES[dtype.itemsize]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         square = float(np.dot(flat, flat))
     return bool(values.size / limit <= square <= limit)
@@ -305,7 +305,7 @@ def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
     if not data.size or data.dtype.kind in "iub":
         return
     top = max(np.fmax.reduce(data, axis=None), -np.fmin.reduce(data, axis=None))
-    limit = _SCALES[dtype.itemsize]
+    limit = SCALES[dtype.itemsize]
     size = float(top)  # infinite if it is beyond float64
     if 1.0 / limit <= size <= limit or top == 0 or not np.isfinite(top):
         return

@@ -15,7 +15,9 @@ from scipy import sparse
 
 import smalto
 from smalto import cli, datasets
-from smalto.cli.errors import INTERRUPTED, plain_errors
+from smalto.cli.app import app
+from smalto.cli.ctrl_c import INTERRUPTED
+from smalto.cli.errors import plain_errors
 from smalto.cli.inputs import names_of_columns
 from smalto.cli.outputs import write_figure
 from smalto.coders import Lasso
@@ -33,7 +35,7 @@ def test_version():
 def test_help_is_readable():
     listing = run("--help").output
     assert "..." not in listing.split("Commands:")[1]  # no summary is cut off
-    for command in cli.app.registered_commands:
+    for command in app.registered_commands:
         text = run(command.callback.__name__, "--help").output
         assert "----" not in text  # no underlined headings of docstrings
         assert "  smalto " in text or command.callback.__name__ == "demo"
@@ -139,24 +141,43 @@ def test_an_error_that_python_made_of_ctrl_c_is_ctrl_c(monkeypatch, capsys):
 
 @pytest.mark.parametrize("cause", [RuntimeError("in place of it"), KeyboardInterrupt()])
 def test_ctrl_c_before_a_command_begins(monkeypatch, capsys, cause):
-    def interrupted(**options):
+    def interrupted():
         raise cause from KeyboardInterrupt()
 
-    monkeypatch.setitem(cli.main.__globals__, "app", interrupted)
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == INTERRUPTED
+    codes = []
+    monkeypatch.setattr("smalto.cli.app.run", interrupted)
+    monkeypatch.setattr(os, "_exit", codes.append)
+    cli.main()
+    assert codes == [INTERRUPTED]
     assert capsys.readouterr().err == "smalto: stopped\n"
 
 
 def test_after_ctrl_c_the_process_ends_at_once(monkeypatch):
     """Nothing is torn down: a Ctrl-C inside the compiler's library may have spoilt that."""
     codes = []
-    monkeypatch.setitem(cli.main.__globals__, "app", lambda **_: sys.exit(INTERRUPTED))
+    monkeypatch.setattr("smalto.cli.app.run", lambda: sys.exit(INTERRUPTED))
     monkeypatch.setattr(os, "_exit", codes.append)
     with pytest.raises(SystemExit):
         cli.main()
     assert codes == [INTERRUPTED]
+
+
+def test_ctrl_c_while_the_library_is_imported():
+    """It ends in `main`, since nothing heavy is imported before."""
+    code = """
+import sys
+import smalto.cli
+assert not {"numpy", "numba", "typer"} & set(sys.modules), "imported before main"
+class Impatient:
+    def find_spec(self, name, *_):
+        if name == "numpy":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Impatient())
+sys.argv = ["smalto", "--version"]
+smalto.cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "smalto: stopped\n")
 
 
 def test_learn_with_held_out_samples_a_log_and_no_words(table, tmp_path):

@@ -269,3 +269,25 @@ def test_bounds_that_rounding_misses_are_not_called_out_of_reach(seed):
     said = " / ".join(str(each.message) for each in caught)
     assert "out of reach" not in said
     assert "not proven optimal" in said or np.sum((x - codes @ D) ** 2) <= eps * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("off", [1e-12, 1e-13])
+def test_directions_that_only_huge_coefficients_reach_are_counted(count, off):
+    """The gap bounds what they would gain, and it is said."""
+    rng = np.random.default_rng(3)
+    D, X = rng.standard_normal((12, 10)), rng.standard_normal((6, 10))
+    others = rng.standard_normal((count - 1, 10))
+    D[1:count] = D[0] + off * others
+    weights = np.where(np.arange(12) < count, 0.0, 1.0)
+    with pytest.warns(RuntimeWarning, match="6 of 6 codes are not proven optimal"):
+        codes, info = encode(X, D, Lasso(0.5), penalty_weights=weights, return_info=True)
+    value = cost(X, D, codes.toarray(), Lasso(0.5), weights, np.zeros(X.shape, bool))
+    span = np.linalg.qr(np.vstack([D[0], D[1:count] - D[0]]).T / [1.0, *[off] * (count - 1)])[0]
+    X, D = (rows - (rows @ span) @ span.T for rows in (X, D))
+    D[:count] = 0.0
+    rest = encode(X, D, Lasso(0.5))
+    best = cost(X, D, rest.toarray(), Lasso(0.5), np.ones(12), np.zeros(X.shape, bool))
+    above = value - best
+    assert above.max() > 0.1  # much is lost
+    assert np.all(above <= info.gap * (1 + 1e-3))

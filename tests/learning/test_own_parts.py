@@ -38,7 +38,7 @@ class OwnBall(Constraint):
         if len(self.counts) > 40:
             if self.fault == "raises":
                 raise Bad
-            atom[2] = np.nan if self.fault == "NaN" else np.inf
+            atom[2] = {"NaN": np.nan, "infinity": np.inf, "huge": 1e170}[self.fault]
 
     def gauge(self, atom):
         return 1.0  # says nothing of NaN
@@ -49,6 +49,13 @@ class OwnBall(Constraint):
 def test_a_constraint_that_writes_nan_is_named(fault, learner):
     with pytest.raises(ValueError, match=r"OwnBall.project wrote NaN or infinity into atom \d"):
         learn(X, 8, CODER, OwnBall(fault, []), learner, random_state=0)
+
+
+def test_a_constraint_that_writes_huge_atoms_is_named():
+    with pytest.raises(
+        ValueError, match=r"OwnBall.project left atom \d with values of 1e\+170, more"
+    ):
+        learn(X, 8, CODER, OwnBall("huge", []), Online(50), random_state=0)
 
 
 def test_a_constraint_that_writes_nan_is_named_by_nmf():
@@ -78,6 +85,8 @@ class OwnCoder(Coder):
                     raise Bad
                 case "NaN":
                     values[0] = np.nan
+                case "worse":
+                    values *= 3
                 case "far":
                     indices[0] = 10**6
                 case "padding":
@@ -129,6 +138,16 @@ def test_a_coder_that_raises_is_named(masked):
     assert "It came from OwnCoder.solver." in caught.value.__notes__
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_codes_that_are_worse_than_none_are_replaced_and_said(masked):
+    D, mask = np.eye(12), X[:20] > 1 if masked else None
+    with pytest.warns(
+        RuntimeWarning, match="20 of 20 codes of OwnCoder were worse than zero codes"
+    ):
+        codes = encode(X[:20], D, OwnCoder("worse"), mask=mask)
+    assert codes.nnz == 0
+
+
 def test_a_coder_that_does_right_is_not_disturbed():
     codes = encode(X[:20], np.eye(12), OwnCoder())
     assert np.array_equal(codes.indices, np.argmax(np.abs(X[:20]), axis=1))
@@ -157,7 +176,7 @@ class OwnProducts(Coder):
 
 
 def test_own_coder_may_keep_what_it_is_given():
-    D = np.random.default_rng(1).standard_normal((16, 12))  # no padding
+    D = 0.05 * np.random.default_rng(1).standard_normal((16, 12))  # no padding
     for n_threads in (1, 2):
         codes = encode(X, D, OwnProducts(), n_threads=n_threads)
         np.testing.assert_allclose(codes.toarray(), X @ D.T)

@@ -76,6 +76,39 @@ def test_the_clock_counts_drawing_and_learning_alone(monkeypatch):
     assert result.state.seconds == 44
 
 
+class UnsureLasso(Lasso):
+    """A lasso whose codes all have to be solved again, which takes 10 seconds each."""
+
+    def delicate(self, chunk, atoms):
+        return True
+
+    def safe_norm(self, atoms, dtype):
+        return 0.0
+
+    def gap(self, left):
+        return np.full(len(left.norms), np.inf)
+
+    def certain(self, problem):
+        CLOCK.now += 10
+        SOLVED.append(len(problem.X))
+        return np.zeros((1, len(problem.D)))
+
+
+SOLVED = []
+
+
+@pytest.mark.filterwarnings("ignore:.*not proven optimal|every code is zero")
+def test_slow_codes_heed_the_limit(monkeypatch):
+    monkeypatch.setattr(time, "perf_counter", lambda: CLOCK.now)
+    SOLVED.clear()
+    result = learn(
+        planted(n=200)[0], 10, UnsureLasso(0.1), learner=Online(50), max_seconds=25,
+        max_steps=9, random_state=0, n_threads=1,
+    )  # fmt: skip
+    assert result.stopped == "seconds"
+    assert (len(SOLVED), result.state.seconds, result.state.step) == (3, 30, 1)
+
+
 @pytest.mark.parametrize(
     ("every", "expected"),
     [(None, {0, 1, 2, 3, 4, 6, 8, 10}), (4, {0, 4, 8, 10}), ([3, 5], {0, 3, 5, 10})],

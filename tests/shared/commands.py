@@ -2,8 +2,8 @@
 
 from typer.testing import CliRunner
 
-from smalto import cli
+from smalto.cli.app import app
 
 
 def run(*arguments):
-    return CliRunner().invoke(cli.app, [str(a) for a in arguments], prog_name="smalto")
+    return CliRunner().invoke(app, [str(a) for a in arguments], prog_name="smalto")

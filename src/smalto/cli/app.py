@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Annotated
 
 import typer
@@ -18,7 +16,7 @@ from smalto.cli.commands.learn import learn
 from smalto.cli.commands.report import report
 from smalto.cli.commands.show import show
 from smalto.cli.commands.warmup import warmup
-from smalto.cli.errors import INTERRUPTED, comes_from_ctrl_c, show_warnings
+from smalto.cli.errors import show_warnings
 
 app = typer.Typer(
     add_completion=False,
@@ -58,25 +56,7 @@ for command in (demo, learn, report, encode, show, info, denoise, inpaint, warmu
     app.command()(command)
 
 
-def main() -> None:
-    """Run the command line."""
+def run() -> None:
+    """Run the command that the user has given."""
     show_warnings()
-    try:
-        app(prog_name="smalto")
-    except SystemExit as end:
-        if end.code == INTERRUPTED:
-            _leave()
-        raise
-    except (Exception, KeyboardInterrupt) as error:  # Ctrl-C while commands are being made, too
-        if not comes_from_ctrl_c(error):
-            raise
-        typer.echo("smalto: stopped", err=True)
-        sys.exit(INTERRUPTED)
-
-
-def _leave() -> None:
-    """End the process at once: a Ctrl-C inside the compiler may have left it unfit for a proper end."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.flush()
-    os._exit(INTERRUPTED)
+    app(prog_name="smalto")

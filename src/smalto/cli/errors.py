@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 import typer
 
 from smalto.checks import SAY_MISSING
-
-INTERRUPTED = 130  # exit code after Ctrl-C
+from smalto.cli.ctrl_c import INTERRUPTED, comes_from_ctrl_c
 
 
 def fail(message: str) -> NoReturn:
@@ -53,18 +52,6 @@ def explain(error: BaseException) -> str | None:
 def one_line(text: str) -> str:
     """Return a text without line breaks."""
     return " ".join(text.split())
-
-
-def comes_from_ctrl_c(error: BaseException | None) -> bool:
-    """Tell whether an exception is, or was raised because of, a KeyboardInterrupt.
-
-    Python raises others in its place, while it makes a class for example.
-    """
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _describe(error: OSError) -> str:

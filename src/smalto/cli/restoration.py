@@ -14,7 +14,8 @@ import numpy as np
 import typer
 
 from smalto.checks import Array
-from smalto.cli.errors import INTERRUPTED, comes_from_ctrl_c, explain, fail, one_line, plain_errors
+from smalto.cli.ctrl_c import INTERRUPTED, comes_from_ctrl_c
+from smalto.cli.errors import explain, fail, one_line, plain_errors
 from smalto.cli.inputs import open_picture
 from smalto.cli.outputs import STREAM, write_figure, write_whole
 from smalto.cli.picture_progress import PictureProgress, Watch

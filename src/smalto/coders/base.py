@@ -101,6 +101,9 @@ class Coder(ABC):
     can_be_rough: ClassVar[bool] = False
     """Whether `rough_solver` is faster than `solver`."""
 
+    remedy: ClassVar[str] = "a larger lam"
+    """What keeps rounding from spoiling codes of similar atoms, for warnings."""
+
     positive: bool = False
     """Whether codes are nonnegative."""
 

@@ -8,9 +8,11 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array
+from smalto.coders.base import PROMISED_GAP
 
-DEPENDENT = {4: 1e-7, 8: 1e-11}  # share of an atom's squared norm outside the span of others
+DEPENDENT = {4: 1e-9, 8: 1e-16}  # share of an atom's squared norm outside the span of others
 NOISE = {4: 1e-11, 8: 1e-26}  # share of ‖X‖² that an atom must gain
+LARGEST = 1e9  # Σ|α_j|‖d_j‖/‖X‖ up to which float64 tells what the span of atoms is
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Pursuit:
         norms = np.einsum("ij,ij->i", D, D)
         total = float(np.sum(X * X))
         gain = max(self.gain, NOISE[dtype.itemsize] * total)
+        inexact = 0.1 * PROMISED_GAP[dtype.itemsize] * total  # what rounding may leave in a span
+        lengths, longest = np.sqrt(norms), LARGEST * np.sqrt(total)
         rest, left = D.copy(), X.copy()
         free = norms > 0
         chosen: list[int] = []
@@ -55,9 +59,13 @@ class Pursuit:
             new = float(np.sum(residual * residual))
             if not error - new > gain:  # rounding of the coefficients, or α ≥ 0, leaves no gain
                 continue
-            best, error, left = codes, new, residual
-            chosen = np.flatnonzero(np.abs(codes).sum(axis=0)).tolist()
-            basis = np.linalg.qr(D[chosen].T)[0]
+            used = np.flatnonzero(np.abs(codes).sum(axis=0)).tolist()
+            basis = np.linalg.qr(D[used].T)[0]
+            if np.sum((residual @ basis) ** 2) > inexact or np.any(
+                np.abs(codes) @ lengths > longest
+            ):
+                continue
+            best, error, left, chosen = codes, new, residual, used
             rest = D - (D @ basis) @ basis.T
             rest -= (rest @ basis) @ basis.T
         return best

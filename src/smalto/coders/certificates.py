@@ -23,7 +23,13 @@ from smalto.coders.signals import (
     in_groups,
     with_penalty_weights,
 )
-from smalto.coders.unpenalized import check_unpenalized, free_atoms, reduced_problems
+from smalto.coders.unpenalized import (
+    Reduced,
+    check_unpenalized,
+    free_atoms,
+    reduced_problems,
+    without,
+)
 
 _ROWS = 4096  # rows whose dense residuals and correlations are in memory at a time
 
@@ -149,24 +155,30 @@ def _gaps_freely(signals: Signals, D: Array, codes: Any, coder: Any, numbers: Ar
 
     The gap of the problem without these atoms, and what least squares on them would gain.
     """
-    problem, ridge = coder.eliminated()
+    _, ridge = coder.eliminated()
     free, out = free_atoms(signals, coder), np.empty(len(signals))
     assert free is not None
     for some in reduced_problems(signals, D, free, ridge, {}):
-        made, rows, own = some.elimination, some.rows, numbers[some.rows]
-        A = scipy.sparse.csr_array(codes[rows])
-        lost = made.lost(compressed(A), some.X)
-        rest = scipy.sparse.csr_array(A.multiply(~made.free[None, :]))
-        left = residuals_of(some.signals, made.atoms, rest, own)
-        gap = problem.gap(left)
-        if coder.error_bound() is None:
-            gap = gap + lost
-        else:
-            eps = of_rows("eps", coder.error_bound(), own, len(rows))
-            norms = np.einsum("ij,ij->i", some.X, some.X)
-            gap = np.where(left.squares + 2.0 * lost <= eps + 1e-5 * norms, gap, np.inf)
-        out[rows] = gap
+        out[some.rows] = gaps_of_reduced(some, codes[some.rows], coder, numbers[some.rows])
     return out
+
+
+def gaps_of_reduced(some: Reduced, codes: Any, coder: Any, numbers: Array | None) -> Array:
+    """Return the gaps of signals whose unpenalized atoms are the same."""
+    problem, _ = coder.eliminated()
+    made, reduced = some.elimination.bounding, some.signals
+    if made is not some.elimination:
+        reduced = replace(reduced, X=without(some.X, made.basis, reduced.X.dtype))
+    A = scipy.sparse.csr_array(codes)
+    lost = made.lost(compressed(A), some.X)
+    rest = scipy.sparse.csr_array(A.multiply(~made.free[None, :]))
+    left = residuals_of(reduced, made.atoms, rest, numbers)
+    gap = problem.gap(left)
+    if coder.error_bound() is None:
+        return np.asarray(gap + lost)
+    eps = of_rows("eps", coder.error_bound(), numbers, len(some.rows))
+    norms = np.einsum("ij,ij->i", some.X, some.X)
+    return np.where(left.squares + 2.0 * lost <= eps + 1e-5 * norms, gap, np.inf)
 
 
 def _has_negative(codes: Any) -> Array:

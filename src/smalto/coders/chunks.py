@@ -25,12 +25,13 @@ class Chunk(NamedTuple):
 
     Q: Array  # x Dᵀ (n, width)
     norms: Array  # ‖x‖² (n,)
-    rounds: Array  # (n,) int32, zeros: the solver writes the number of rounds per signal here
+    rounds: Array  # (n,) int32, zeros: the solver writes the number of rounds per signal here, made
+    # negative where rounding may have kept a signal from its optimum
     numbers: Array | None = None  # row numbers in the X given to `encode`; None in a stream
     start: Codes | None = None  # codes to start from
     groups: Array | None = None  # signals groups[g] to groups[g + 1] are a group (int64)
     own: OwnGram | None = None  # set if each signal has a Gram matrix of its own
-    stuck: Array | None = None  # (1,) int64: signals that rounding kept from the optimum, counted
+    stuck: Array | None = None  # (1,) int64: such signals, counted by solvers that do not mark them
     coarse: Coarse | None = None  # if set, the solver writes the entries of Q that it needs itself
 
     def take(self, rows: Array) -> Chunk:

@@ -10,14 +10,15 @@ import scipy
 
 from smalto.checks import Array, Rows, as_floats, is_built_in
 from smalto.coders.base import PROMISED_GAP, Coder
+from smalto.coders.certificates import gaps_of_reduced
 from smalto.coders.checked_coder import penalty_of
 from smalto.coders.chunks import Chunk
 from smalto.coders.coded import Coded, stacked
 from smalto.coders.codes import Codes, compressed
 from smalto.coders.doubts import cancelling, delicate_rows, doubtful, unmeasured, whole_groups
 from smalto.coders.linear import code_linearly
-from smalto.coders.mending import Mender, warn_if_short
-from smalto.coders.out_of_reach import exceeds, missed_by_rounding
+from smalto.coders.mending import WORSE_THAN_ZERO, Mender, warn_if_short
+from smalto.coders.out_of_reach import exceeds, missed_by_rounding, too_small_for_gram
 from smalto.coders.parameters import of_rows
 from smalto.coders.preparing import (
     Prepared,
@@ -75,6 +76,7 @@ def code_rows(
         Compute ``fit``, which is otherwise undefined.
     """
     n = len(signals)
+    measured = measured or not is_built_in(prepared.coder)  # whose codes are compared with zero
     W = prepared.linear if prepared.exponents is None else None
     cuts = task_bounds(n, signals.groups, prepared.coder, prepared.n_atoms, linear=W is not None)
     if W is not None:
@@ -100,7 +102,7 @@ def code_rows(
 
     run_tasks(task, len(parts), n_threads)
     coded = stacked(parts)
-    warn_if_short(coded.short, dtype)
+    warn_if_short(coded.short, prepared.coder, dtype)
     return coded
 
 
@@ -208,21 +210,31 @@ def _code_chunk(
             holes = np.flatnonzero(part.missing.any(axis=1))
             _fit_directly(part, holes, codes, prepared.padded, fit)
     bound, tame = problem.error_bound(), False
-    if measured and bound is not None:
-        unsure = unmeasured(codes, chunk, prepared.sizes)
-        tame = not unsure.size
-        if unsure.size:
-            _fit_directly(part, unsure, codes, prepared.wide, fit)
-    rows = doubtful(codes, chunk, problem, prepared.sizes, delicate, tame)
+    eps = np.empty(0)
     if measured and bound is not None:
         eps = np.asarray(bound) if part.groups is not None else of_rows("eps", bound, numbers, n)
+        unsure = unmeasured(codes, chunk, prepared.sizes)
+        tame = not unsure.size
+        small = np.flatnonzero(too_small_for_gram(eps, chunk.norms, Q.dtype))
+        unsure = np.union1d(unsure, small) if small.size else unsure
+        if unsure.size:
+            _fit_directly(part, unsure, codes, prepared.wide, fit)
+    rows, marked = doubtful(codes, chunk, problem, prepared.sizes, delicate, tame), rounds < 0
+    np.abs(rounds, out=rounds)
+    if measured and bound is not None:
         missed = np.flatnonzero(exceeds(eps, fit, chunk.norms, Q.dtype, part.groups))
         if missed.size:
             missed = missed if part.groups is None else part.groups[missed]
             rows = whole_groups(np.union1d(rows, missed), part.groups)
-    short = None
+    short, own = None, not is_built_in(prepared.coder) and bound is None
+    if own:
+        cost = fit + penalty_of(problem, codes.as_csr(prepared.n_atoms), part.groups)
+        worse = np.flatnonzero(cost > 0.5 * chunk.norms * (1.0 + 1e-6))  # than zero codes
+        rows = whole_groups(np.union1d(rows, worse), part.groups)
     if rows.size:
-        codes, short = _mended(codes, rows, part, numbers, prepared, fit)
+        codes, short = _mended(codes, rows, marked[rows], part, numbers, prepared, fit)
+        if own:
+            short[worse[np.diff(codes.indptr)[worse] == 0]] = WORSE_THAN_ZERO
     return Coded(codes, fit, chunk.norms, rounds, short)
 
 
@@ -299,6 +311,8 @@ def _code_freely(
         short = np.zeros(len(whole)) if coded.short is None else coded.short
         if problem.error_bound() is None:
             short = short * coded.norms * 0.5 / unit
+            if made.whole is not None:
+                lost = gaps_of_reduced(some, codes.as_csr(len(D)), prepared.problem, own)
         short = short + np.where(lost > PROMISED_GAP[dtype.itemsize] * unit, lost / unit, 0.0)
         said = short if short.any() else coded.short
         pieces.append(replace(coded, codes=codes, norms=whole, short=said))
@@ -331,16 +345,20 @@ def _room_for_products(n: int, prepared: Prepared) -> Array | None:
 def _mended(
     codes: Codes,
     rows: Array,
+    marked: Array,
     part: Signals,
     numbers: Array | None,
     prepared: Prepared,
     fit: Array,
 ) -> tuple[Codes, Array]:
-    """Return codes of which some rows are certified or solved again, and how far all fall short."""
+    """Return codes of which some rows are certified or solved again, and how far all fall short.
+
+    ``marked`` are those of the rows that the solver has marked (`Chunk.rounds`).
+    """
     mender = _mender(rows, part, numbers, prepared)
     some, chosen = mender.signals, mender.numbers
 
-    def again(few: Array) -> Codes:
+    def again(few: Array) -> tuple[Codes, Array]:
         double = prepared.double
         signals = some.take(few)
         signals = replace(signals, X=as_floats(signals.X, np.dtype(np.float64)))
@@ -351,9 +369,10 @@ def _mended(
             None if chosen is None else chosen[few],
             groups=signals.groups,
         )
-        return solve_part(chunk, signals, double)
+        return solve_part(chunk, signals, double), chunk.rounds < 0
 
-    new, short = mender.mend(codes.take(rows), again if mender.dtype == np.float32 else None)
+    in_float64 = again if mender.dtype == np.float32 else None
+    new, short = mender.mend(codes.take(rows), marked, in_float64)
     fit[rows] = mender.fit
     whole = np.zeros(len(part))
     whole[rows] = short
@@ -368,6 +387,7 @@ def _mender(rows: Array, part: Signals, numbers: Array | None, prepared: Prepare
         prepared.wide[: prepared.n_atoms],
         None if numbers is None else numbers[rows],
         prepared.dtype,
+        prepared.deadline,
     )
 
 

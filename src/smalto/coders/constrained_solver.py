@@ -96,8 +96,6 @@ def _solve_rows(
         return row
 
     codes = out.fill(run)
-    chunk.tally().stuck[0] += np.count_nonzero(chunk.rounds < 0)
-    np.abs(chunk.rounds, out=chunk.rounds)
     if bounds.stop == AT_RADIUS:
         chunk.tally().stuck[0] += _shrink_to_radius(codes, bounds.values)
     return from_own_units(own, codes)

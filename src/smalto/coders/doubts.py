@@ -45,9 +45,11 @@ def doubtful(
     """
     found = False if tame else cancelling(codes, chunk.norms, coder, atoms)
     stuck = chunk.stuck is not None and chunk.stuck[0] > 0
-    if found is False and not stuck and delicate is False:
+    marked = chunk.rounds.min(initial=0) < 0
+    if found is False and not stuck and not marked and delicate is False:
         return _NO_ROWS
-    rows = np.flatnonzero(np.broadcast_to(found | stuck | delicate, len(chunk.Q)))
+    marks = chunk.rounds < 0
+    rows = np.flatnonzero(np.broadcast_to(found | stuck | marks | delicate, len(chunk.Q)))
     return whole_groups(rows, chunk.groups)
 
 

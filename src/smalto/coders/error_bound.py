@@ -58,6 +58,7 @@ class ErrorBound(Coder):
 
     takes: ClassVar[frozenset[str]] = frozenset({"mask", "penalty_weights"})
     own_gram: ClassVar[bool] = True
+    remedy: ClassVar[str] = "a larger eps"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", as_per_signal("eps", self.eps))

@@ -90,7 +90,7 @@ class JointLasso(Coder):
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         if self.lam == 0:
-            return JointOMP(eps=0.0).solver(G)
+            return _least_squares(JointOMP(eps=0.0).solver(G))
         flat = G.reshape(-1)
         fast = float32_copy(flat)
         lam, by_size = float(self.lam), bool(self.by_size)
@@ -186,6 +186,17 @@ def _shared(values: Array, groups: Array) -> Array:
     """Return each group's value, divided equally among its rows."""
     sizes = np.diff(groups)
     return np.repeat(values / np.maximum(sizes, 1), sizes)
+
+
+def _least_squares(solve: Solver) -> Solver:
+    """Return the solver of a pursuit that ends with an error: one that does not mark it for that."""
+
+    def solve_unmarked(chunk: Chunk) -> Codes:
+        codes = solve(chunk)
+        np.abs(chunk.rounds, out=chunk.rounds)
+        return codes
+
+    return solve_unmarked
 
 
 def _solve_groups(exact: Array, fast: Array, chunk: Chunk, lam: float, by_size: bool) -> Codes:

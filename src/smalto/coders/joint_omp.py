@@ -17,7 +17,6 @@ from smalto.coders.kernel_output import GrowingCodes, of_thread
 from smalto.coders.masked_gram import float32_copy
 from smalto.coders.parameters import limit_nonzeros, scaled_number
 from smalto.coders.pursuit_with_holes import pursue_with_holes
-from smalto.kernels.coding.active_moves import DEPENDENT_32, DEPENDENT_64
 from smalto.kernels.coding.joint_omp import (
     Dictionary,
     Targets,
@@ -25,7 +24,7 @@ from smalto.kernels.coding.joint_omp import (
     make_joint_pursuit,
 )
 from smalto.kernels.coding.joint_tables import SignalGroups
-from smalto.kernels.coding.omp_fit import Given
+from smalto.kernels.coding.omp_fit import Given, dependent_share
 
 _MOST_KEPT = 1 << 20  # correlations of a group for which a thread keeps memory
 
@@ -80,6 +79,7 @@ class JointOMP(Coder):
     takes: ClassVar[frozenset[str]] = frozenset({"mask", "groups"})
     own_gram: ClassVar[bool] = True
     takes_coarse: ClassVar[bool] = True
+    remedy: ClassVar[str] = "fewer nonzeros or a larger eps"
 
     def __post_init__(self) -> None:
         if self.max_nonzeros is None and self.eps is None:
@@ -167,7 +167,7 @@ class JointOMP(Coder):
 
 def _dictionary(G: Array, fast: Array) -> Dictionary:
     """Return a dictionary with Gram matrix G, of which atoms are chosen by ``fast``."""
-    tolerance = DEPENDENT_32 if fast.dtype == np.float32 else DEPENDENT_64
+    tolerance = float(dependent_share(fast))
     norms = np.diagonal(G)
     norms = np.where(norms > 0, norms, np.inf).astype(fast.dtype)
     least = (tolerance * norms).astype(fast.dtype)

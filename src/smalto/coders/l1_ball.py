@@ -52,6 +52,7 @@ class L1Ball(Coder):
 
     takes: ClassVar[frozenset[str]] = frozenset({"mask", "penalty_weights"})
     own_gram: ClassVar[bool] = True
+    remedy: ClassVar[str] = "a smaller radius"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", as_per_signal("radius", self.radius))

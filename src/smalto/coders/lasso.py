@@ -86,6 +86,7 @@ class Lasso(Coder):
 
     takes: ClassVar[frozenset[str]] = frozenset({"mask", "penalty_weights", "start"})
     own_gram: ClassVar[bool] = True
+    remedy: ClassVar[str] = "a larger lam or a ridge"
     can_be_rough: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

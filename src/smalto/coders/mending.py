@@ -13,18 +13,20 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
 
 from smalto.checks import Array
-from smalto.coders.base import PROMISED_GAP, Certified, Coder
+from smalto.coders.base import PROMISED_GAP, Certified, Coder, is_certified
 from smalto.coders.certain_bounds import least_errors
 from smalto.coders.certificates import residuals_of
 from smalto.coders.chunks import Problem, Residuals
 from smalto.coders.codes import Codes, compressed
+from smalto.coders.out_of_reach import rounding_of_errors
 from smalto.coders.parameters import of_rows
+from smalto.coders.patience import is_over
 from smalto.coders.rounding import rounded_together
 from smalto.coders.signals import Signals
 from smalto.warn import warn
@@ -35,9 +37,14 @@ _said = -math.inf  # when that was
 _EPS = float(np.finfo(np.float64).eps)
 _OF_SUMS = 1e-14  # rounding of an objective, as a share of it
 _TINY = np.finfo(np.float64).tiny
+WORSE_THAN_ZERO = -1.0  # in place of how far the code of a user's own coder falls short
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
 _WELL_CONDITIONED = 1e-9  # reciprocal: an error of a percent takes 1e-12 with 100 atoms
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
+_ORTHOGONAL = {4: 1e-6, 8: 1e-14}  # correlation with a unit atom that is only rounding
+
+# A function that codes some rows in float64, and says which of them its solver has marked.
+SolveAgain: TypeAlias = Callable[[Array], tuple[Codes, Array]]
 
 
 class Mender:
@@ -55,6 +62,8 @@ class Mender:
         Row numbers in the X given to `encode`.
     dtype : dtype
         Type of the codes.
+    deadline : float, optional
+        When slow work ends (`patience.py`): what has not been solved again stays as it is.
     """
 
     def __init__(
@@ -64,9 +73,10 @@ class Mender:
         D: Array,
         numbers: Array | None,
         dtype: np.dtype[Any],
+        deadline: float = math.inf,
     ) -> None:
         self.coder, self.signals, self.D = coder, signals, D
-        self.numbers, self.dtype = numbers, dtype
+        self.numbers, self.dtype, self.deadline = numbers, dtype, deadline
         self.allowed = PROMISED_GAP[dtype.itemsize]
         X = signals.X.toarray() if scipy.sparse.issparse(signals.X) else signals.X
         self.X = X.astype(np.float64)
@@ -74,14 +84,16 @@ class Mender:
         self.lower = np.full(len(signals), -np.inf)  # bounds on the optima, the best so far
         self._known_off: dict[tuple[int, bytes], float] = {}  # see `_off_least_squares`
 
-    def mend(self, codes: Codes, again: Callable[[Array], Codes] | None) -> tuple[Codes, Array]:
+    def mend(self, codes: Codes, marked: Array, again: SolveAgain | None) -> tuple[Codes, Array]:
         """Return codes and how far they are from their optimum, relative to ½‖x‖².
 
-        ``again`` codes some rows in float64.
+        ``marked`` says which rows the solver has marked, and ``again`` codes some rows in float64.
         """
+        if marked.any() and self._pursues:
+            codes = self._continued(codes, np.flatnonzero(marked), again)
         short = self.shortfalls(codes)
         if again is not None:
-            codes, short = self._replace(codes, short, again)
+            codes, short = self._replace(codes, short, lambda rows: again(rows)[0])
         short = self._with_better_bounds(codes, short)
         near = codes
         codes, short = self._replace(codes, short, lambda rows: self._certain(rows, near))
@@ -93,6 +105,48 @@ class Mender:
         nothing = self._nothing(rows)
         codes = codes.put(rows, nothing._replace(values=nothing.values.astype(self.dtype)))
         return codes, self.shortfalls(codes)
+
+    @property
+    def _pursues(self) -> bool:
+        """Whether codes grow atom by atom, and not until an error is reached."""
+        coder = self.coder
+        grows = coder.any_atom_scale and not is_certified(type(coder))
+        return grows and coder.error_bound() is None
+
+    def _continued(self, codes: Codes, rows: Array, again: SolveAgain | None) -> Codes:
+        """Return codes of pursuits, of which rounding may have ended some too early.
+
+        These are made anew, in float64 and then by the slow method, where atoms are left that might
+        gain something, and replaced where that lowers the objective.
+        """
+
+        def slowly(rows: Array) -> tuple[Codes, Array]:
+            nothing = self._nothing(np.arange(len(self.signals)))
+            return self._certain(rows, nothing), np.zeros(len(rows), np.bool_)
+
+        for solve in (slowly,) if again is None else (again, slowly):
+            objective, open_ = self._objective(codes)
+            rows = rows[open_[rows]]
+            if not rows.size:
+                break
+            new, marked = solve(rows)
+            candidates = codes.put(rows, new._replace(values=new.values.astype(self.dtype)))
+            better = self._objective(candidates)[0][rows] < objective[rows]
+            codes = codes.put(rows[better], candidates.take(rows[better]))
+            rows = rows[marked | ~better]
+        return codes
+
+    def _objective(self, codes: Codes) -> tuple[Array, Array]:
+        """Return the objectives, and for which rows (or groups) an atom might lower it."""
+        csr, groups = codes.as_csr(len(self.D)).astype(np.float64), self.signals.groups
+        left = residuals_of(self.signals, self.D, csr, self.numbers)
+        objective = 0.5 * left.squares + self.coder.penalty(csr, groups)
+        norms = np.linalg.norm(self.D, axis=1)
+        sizes = np.sqrt(left.norms) + abs(csr) @ norms
+        C = left.C if self.coder.positive else np.abs(left.C)
+        C = np.divide(C, norms, out=np.zeros_like(C), where=norms > 0)
+        able = C.max(axis=1, initial=0.0) > _ORTHOGONAL[self.dtype.itemsize] * sizes
+        return _together(objective, groups), _together(able.astype(np.float64), groups) > 0
 
     def _replace(
         self, codes: Codes, short: Array, solve: Callable[[Array], Codes], limit: float = 0.0
@@ -131,6 +185,8 @@ class Mender:
             return short
         dense = codes.as_csr(len(self.D))
         for part, problem in self._problems(rows):
+            if is_over(self.deadline):
+                break
             bound = self.coder.lower_bound(problem, dense[part].toarray().astype(np.float64))
             self.lower[part] = np.maximum(self.lower[part], bound)
         return self.shortfalls(codes)
@@ -141,7 +197,10 @@ class Mender:
         dense = near.as_csr(len(self.D))
         begun = time.monotonic()
         for part, problem in self._problems(rows):
-            _say_if_slow(time.monotonic() - begun, int(np.searchsorted(rows, part[0])), len(rows))
+            if is_over(self.deadline):
+                break
+            done = int(np.searchsorted(rows, part[0]))
+            _say_if_slow(time.monotonic() - begun, done, len(rows), self.coder.remedy)
             with np.errstate(all="ignore"):
                 own = dense[part].toarray().astype(np.float64)
                 codes = self.coder.certain(problem._replace(near=own))
@@ -245,7 +304,6 @@ class Mender:
         norms, squares = _together(left.norms, groups), _together(left.squares, groups)
         sizes = np.ones(n) if groups is None else np.repeat(np.diff(groups), np.diff(groups))
         eps = of_rows("eps", bound, self.numbers, n) * sizes
-        rounding = 1e-5 if self.dtype.itemsize == 4 else 1e-10
         unit = np.maximum(norms, _TINY)
         missed = np.maximum(squares - eps, 0.0) / unit
         short = np.zeros(n)
@@ -256,7 +314,7 @@ class Mender:
             short = np.where(lengths > 0, np.maximum(short, _EPS), 0.0)
         else:  # least squares on the atoms in use
             short = self._off_least_squares(left.codes, np.arange(n)) / (0.5 * unit)
-        out = np.flatnonzero(missed > rounding)
+        out = np.flatnonzero(squares - eps > rounding_of_errors(eps, norms, self.dtype))
         if not out.size:
             return np.asarray(short)
         short[out] = 1.0 + missed[out]
@@ -336,7 +394,7 @@ def _together(values: Array, groups: Array | None) -> Array:
     return np.repeat(np.add.reduceat(values, groups[:-1]), np.diff(groups))
 
 
-def _say_if_slow(seconds: float, done: int, count: int) -> None:
+def _say_if_slow(seconds: float, done: int, count: int, remedy: str) -> None:
     """Log that the slow method takes long; once a minute."""
     global _said
     now = time.monotonic()
@@ -344,25 +402,37 @@ def _say_if_slow(seconds: float, done: int, count: int) -> None:
         return
     _said = now
     _log.warning(
-        "%d of %d codes of similar atoms are solved again slowly: %.2f s each. A larger lam, fewer "
-        "nonzeros or a ridge avoid it",
+        "%d of %d codes of similar atoms are solved again slowly: %.2f s each. To avoid it, use %s",
         count - done,
         count,
         seconds / done,
+        remedy,
     )
 
 
-def warn_if_short(short: Array | None, dtype: np.dtype[Any]) -> None:
+def warn_if_short(short: Array | None, coder: Coder, dtype: np.dtype[Any]) -> None:
     """Warn how many codes fall short of their optimum, and how far."""
     if short is None:
         return
-    count = int(np.count_nonzero(~(short <= PROMISED_GAP[dtype.itemsize])))
-    if count:
-        worst = float(np.max(short))
-        advice = "use float64, " if dtype == np.float32 else "use "
+    replaced = int(np.count_nonzero(short == WORSE_THAN_ZERO))
+    if replaced:
         message = (
-            f"{count} of {len(short)} codes are not proven optimal: rounding keeps them up to "
-            f"{worst:.1e} of ½‖x‖² above a lower bound of the optimum, since atoms are too "
-            f"similar. To avoid it, {advice}a larger lam, fewer nonzeros or a ridge"
+            f"{replaced} of {len(short)} codes of {type(coder).__name__} were worse than zero codes, "
+            f"which are returned in their place"
         )
         warn(message, RuntimeWarning)
+    count = int(np.count_nonzero(~(short <= PROMISED_GAP[dtype.itemsize])))
+    if not count:
+        return
+    worst = float(np.max(short))
+    if coder.error_bound() is not None and worst >= 1.0:
+        how = f"their errors above eps, by up to {worst - 1.0:.1e} of ‖x‖²"
+    elif is_certified(type(coder)):
+        how = f"them up to {worst:.1e} of ½‖x‖² above a lower bound of the optimum"
+    else:
+        how = f"them up to {worst:.1e} of ½‖x‖² above least squares on their atoms"
+    message = (
+        f"{count} of {len(short)} codes are not proven optimal: rounding keeps {how}, since atoms are "
+        f"too similar. To avoid it, use {'float64, ' if dtype == np.float32 else ''}{coder.remedy}"
+    )
+    warn(message, RuntimeWarning)

@@ -69,6 +69,7 @@ class OMP(Coder):
 
     own_gram: ClassVar[bool] = True
     takes_coarse: ClassVar[bool] = True
+    remedy: ClassVar[str] = "fewer nonzeros or a larger eps"
 
     def __post_init__(self) -> None:
         if self.max_nonzeros is None and self.eps is None:

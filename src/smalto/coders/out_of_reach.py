@@ -12,6 +12,10 @@ from smalto.coders.base import Coder
 from smalto.coders.coded import Coded
 from smalto.warn import warn
 
+ROUNDING = {4: 1e-5, 8: 1e-10}  # share of ‖x‖² that rounding in the Gram matrix may add to an error
+_SHARE = 0.01  # of eps by which it may be exceeded if it is small
+_FINEST = {4: 1e-10, 8: 1e-13}  # share of ‖x‖² by which it may always be exceeded
+
 
 def count_out_of_reach(
     coder: Coder, coded: Coded, dtype: np.dtype[Any], groups: Array | None
@@ -30,11 +34,21 @@ def exceeds(
     eps: Array, fit: Array, norms: Array, dtype: np.dtype[Any], groups: Array | None
 ) -> Array:
     """Return whether the error of each signal (or group) exceeds eps by more than rounding."""
-    rounding = 1e-5 if dtype == np.float32 else 1e-10
-    errors = 2.0 * fit - rounding * norms
-    if groups is not None:
-        errors = np.add.reduceat(errors, groups[:-1]) / np.diff(groups) if len(errors) else errors
-    return np.asarray(errors > eps)
+    if groups is not None and len(fit):
+        sizes = np.diff(groups)
+        fit, norms = (np.add.reduceat(part, groups[:-1]) / sizes for part in (fit, norms))
+    return np.asarray(2.0 * fit - rounding_of_errors(eps, norms, dtype) > eps)
+
+
+def rounding_of_errors(eps: Array, norms: Array, dtype: np.dtype[Any]) -> Array:
+    """Return by how much errors ``‖x − αD‖²`` may exceed eps, for signals of these ``‖x‖²``."""
+    size = dtype.itemsize
+    return np.asarray(np.minimum(ROUNDING[size] * norms, _SHARE * eps + _FINEST[size] * norms))
+
+
+def too_small_for_gram(eps: Array, norms: Array, dtype: np.dtype[Any]) -> Array:
+    """Return for which signals the Gram matrix, with its rounding, does not tell whether eps is met."""
+    return np.asarray(_SHARE * eps < ROUNDING[dtype.itemsize] * norms)
 
 
 def missed_by_rounding(coded: Coded, exact: Array, eps: Array) -> Coded:

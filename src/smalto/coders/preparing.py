@@ -15,6 +15,7 @@ from smalto.coders.checked_coder import solver_of
 from smalto.coders.chunks import Chunk, Coarse, OwnGram, padded_width
 from smalto.coders.codes import Codes, stack
 from smalto.coders.masked_gram import one_by_one
+from smalto.coders.patience import deadline
 from smalto.coders.scaling import atom_exponents, shifted, squared_norms
 from smalto.coders.signals import Signals
 from smalto.coders.unpenalized import Elimination
@@ -42,6 +43,7 @@ class Prepared:
     n_atoms: int
     exponents: Array | None = None  # of the powers of two in the atoms of D (width,)
     slack: float = 0.0  # share of λ by which codes may violate optimality
+    deadline: float = field(default_factory=deadline)  # of slow work
     others: dict[Any, Prepared] = field(default_factory=dict, repr=False)  # scales, fewer atoms
     eliminations: dict[bytes, Elimination] = field(default_factory=dict, repr=False)
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from smalto.checks import Array
-from smalto.coders.certain_pursuit import DEPENDENT, NOISE, Pursuit
+from smalto.coders.certain_pursuit import NOISE, Pursuit
+
+# Share of an atom's squared norm outside the span of others, here up to date only up to rounding.
+_DEPENDENT = {4: 1e-7, 8: 1e-11}
 
 
 def pursue_with_holes(
@@ -22,7 +25,7 @@ def pursue_with_holes(
     """
     known = (~missing).astype(np.float64)
     norms = known @ (D * D).T  # of what is known of each atom, for each signal
-    least, noise = DEPENDENT[dtype.itemsize], NOISE[dtype.itemsize]
+    least, noise = _DEPENDENT[dtype.itemsize], NOISE[dtype.itemsize]
     total = float(np.sum(X * X))
     gain = max(pursuit.gain, noise * total)
     outside, free = norms.copy(), np.ones(len(D), np.bool_)

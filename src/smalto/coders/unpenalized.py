@@ -64,6 +64,7 @@ class Elimination:
     atoms: Array  # D without these parts; the unpenalized atoms are zero
     basis: Array  # of the span (r, m)
     inverses: tuple[Array, ...]  # (m, u): give coefficients of the unpenalized atoms
+    whole: Elimination | None  # with directions that only huge coefficients reach; None without any
 
     @classmethod
     def of(cls, D: Array, free: Array, dtype: np.dtype[Any]) -> Elimination:
@@ -75,10 +76,25 @@ class Elimination:
         for least in _USABLE[dtype.itemsize]:
             some = sizes > least * sizes.max(initial=0.0)
             inverses.append((V[some].T / sizes[some]) @ U[:, some].T / norms)
-        basis = V[sizes > _USABLE[dtype.itemsize][0] * sizes.max(initial=0.0)]
-        atoms = without(D, basis, dtype)
-        atoms[free] = 0.0
-        return cls(D, free, atoms, basis, tuple(inverses))
+        top, least = sizes.max(initial=0.0), _USABLE[dtype.itemsize][0]
+
+        def without_directions(basis: Array, whole: Elimination | None) -> Elimination:
+            atoms = without(D, basis, dtype)
+            atoms[free] = 0.0
+            return cls(D, free, atoms, basis, tuple(inverses), whole)
+
+        basis = V[sizes > least * top]
+        rounding = max(D[free].shape) * float(np.finfo(dtype).eps)
+        all_directions = V[sizes > min(rounding, least) * top]
+        whole = None
+        if len(all_directions) > len(basis):
+            whole = without_directions(all_directions, None)
+        return without_directions(basis, whole)
+
+    @property
+    def bounding(self) -> Elimination:
+        """The one by which codes are certified: no direction of the span is left out."""
+        return self if self.whole is None else self.whole
 
     def completed(self, codes: Codes, X: Array) -> tuple[Codes, Array]:
         """Return codes of the signals X with the coefficients of the unpenalized atoms.

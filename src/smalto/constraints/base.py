@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from smalto.checks import Array, check_role
+from smalto.checks import SCALES, Array, check_role
 
 INSIDE = 1.0 + 1e-3  # the largest gauge at which a projected atom counts as inside its set
 
@@ -155,6 +155,13 @@ def project_checked(constraint: Constraint, atom: Array, number: int | None = No
         raise TypeError(message)
     if not np.isfinite(atom).all():
         message = f"{name}.project wrote NaN or infinity into {which}"
+        raise ValueError(message)
+    largest, limit = float(np.abs(atom).max(initial=0.0)), SCALES[atom.dtype.itemsize]
+    if largest > limit:
+        message = (
+            f"{name}.project left {which} with values of {largest:.3g}, more than the {limit:.0e} that "
+            f"{atom.dtype} can work with"
+        )
         raise ValueError(message)
     if not gauge <= INSIDE:
         message = (

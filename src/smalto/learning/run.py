@@ -7,6 +7,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any, Self
 
+from smalto.coders.patience import slow_work_for
 from smalto.learning.batches.base import Batches, MidStep, MiniBatch
 from smalto.learning.callbacks.base import Callbacks
 from smalto.learning.clock import on_the_clock
@@ -113,7 +114,7 @@ class Run:
         while (stopped := limits.reached(state)) is None:
             record = None
             try:
-                with on_the_clock(state):
+                with on_the_clock(state), slow_work_for(limits.seconds - state.seconds):
                     with batches.reading():
                         batch = batches.draw(state, self.interrupted)
                     if batch is not None:

@@ -13,7 +13,8 @@ import numpy as np
 import typer
 
 from smalto.checks import Array
-from smalto.cli.errors import INTERRUPTED, fail, plain_errors
+from smalto.cli.ctrl_c import INTERRUPTED
+from smalto.cli.errors import fail, plain_errors
 from smalto.cli.model_files import by_energy
 from smalto.cli.option_types import Force, Seed, Threads
 from smalto.cli.outputs import need_matplotlib, write_figure, write_picture

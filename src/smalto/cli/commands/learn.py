@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from smalto.cli.errors import INTERRUPTED, fail, plain_errors
+from smalto.cli.ctrl_c import INTERRUPTED
+from smalto.cli.errors import fail, plain_errors
 from smalto.cli.inputs import is_picture, names_of_columns, open_table
 from smalto.cli.model_files import about_run
 from smalto.cli.option_types import Force, Seed, Threads

@@ -34,7 +34,7 @@ from smalto.kernels.coding.active_set import (
     subtract_rows,
 )
 from smalto.kernels.coding.joint_tables import group_norm, padded, write_group
-from smalto.kernels.coding.omp_fit import correlate
+from smalto.kernels.coding.omp_fit import ROUGH_32, ROUGH_64, correlate
 from smalto.kernels.flat import flat
 from smalto.kernels.jit import kernel
 from smalto.kernels.precision import EPSILON_32, EPSILON_64, TINY_32, TINY_64, is_double
@@ -261,9 +261,10 @@ def _fit(group, j, pursuit, s):
 
 @kernel
 def _pursue(dictionary, group, targets, pursuit):
-    """Let atoms join until a limit is reached; returns their number.
+    """Let atoms join until a limit is reached; returns their number, and whether they are too few.
 
-    −1 if there is no room, −2 if going on takes more precision than that of the scores.
+    −1 if there is no room, −2 if going on takes more precision than that of the scores. They are too
+    few where rounding may have kept others from joining.
     """
     active, c, outside, score, n = (
         pursuit.active,
@@ -290,7 +291,7 @@ def _pursue(dictionary, group, targets, pursuit):
         top = np.float64(_sum_up(rows, first, n, pursuit))
     while s < most and error > eps and top > gain:
         if s == capacity(active):
-            return np.int64(-1)
+            return np.int64(-1), False
         j = _first_above(score, width, c.dtype.type(top) * near)
         if since < s and not pursuit.total[j] > fresh * dictionary.norms[j]:
             top = np.float64(_renew(rows, first, n, since, pursuit, s))
@@ -303,7 +304,7 @@ def _pursue(dictionary, group, targets, pursuit):
         share = dictionary.tolerance
         joins = not out and append(dictionary.exact, width, active, s, j, 0.0, share)
         if coarse and not joins:
-            return np.int64(-2)
+            return np.int64(-2), False
         if not joins:
             score[j] = 0.0
             top = np.float64(largest_value(score, np.int64(0), width))
@@ -315,8 +316,9 @@ def _pursue(dictionary, group, targets, pursuit):
             top = np.float64(_advance(dictionary, gained, targets.look_ahead, pursuit, s))
         s += 1
     if coarse and s < most and error > eps:
-        return np.int64(-2)
-    return s
+        return np.int64(-2), False
+    rough = ROUGH_64 if is_double(c) else ROUGH_32
+    return s, s < most and error > max(eps, rough * group.norm)
 
 
 @kernel
@@ -338,7 +340,8 @@ def joint_omp_groups(dictionary, signals, fast, given, g, targets, pursuit, out,
 
     Stops early, to be called again, when the active set or the output has no room left. ``fast``
     are the correlations by which atoms are chosen. If they are in float32 and the signals are not,
-    groups for which that is not precise enough get empty codes and −1 rounds.
+    groups for which that is not precise enough get empty codes. These have negative numbers of
+    rounds, and so have those where rounding may have ended the pursuit too early.
     """
     q, exact = flat(fast), flat(signals.Q)
     active = pursuit.active
@@ -347,13 +350,14 @@ def joint_omp_groups(dictionary, signals, fast, given, g, targets, pursuit, out,
         if out.indptr[row] + n * capacity(active) > out.indices.size:
             return g
         group = Group(q, exact, given, row, n, group_norm(signals, g))
-        s = _pursue(dictionary, group, targets, pursuit)
+        s, too_few = _pursue(dictionary, group, targets, pursuit)
         if s == -1:
             return g
-        count, s = s, max(s, 0)
+        count = -1 if s == -2 else -s if too_few else s  # an atom a round
+        s = max(s, 0)
         _solve(active, s, n, pursuit.y)
         write_group(pursuit.y, active.atoms, s, pursuit.order, row, n, out)
         for i in range(row, row + n):
-            rounds[i] = max(count, -1)  # an atom a round
+            rounds[i] = count
         g += 1
     return g

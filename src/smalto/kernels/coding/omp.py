@@ -33,6 +33,7 @@ from smalto.kernels.coding.masked_gram import (
 from smalto.kernels.coding.omp_choice import (
     NORMS,
     OUTSIDE,
+    C,
     Table,
     advance,
     best_atom,
@@ -42,6 +43,8 @@ from smalto.kernels.coding.omp_choice import (
     set_norms,
 )
 from smalto.kernels.coding.omp_fit import (
+    ROUGH_32,
+    ROUGH_64,
     correlate,
     dependent_share,
     fit_chosen,
@@ -57,6 +60,8 @@ DELICATE = 1e2  # times the share that makes an atom dependent: below, the facto
 COARSE = 1e-5  # share of ‖x‖² that an atom must gain for it to be chosen in float32
 MARGIN = 1e-3  # relative error that a gain may have in float32
 NOISE = 32.0  # units in the last place of ‖x‖: an atom must gain the square of it
+UNTOLD = 2.0  # times the share that makes an atom dependent: below, what is outside is unknown
+SMALLEST = 1e-20  # share of its squared norm that must be outside for an atom to count at all
 
 # Why a pursuit ended: the number of atoms or the error is as wanted, no atom gains enough, going on
 # takes more precision, there is no room.
@@ -226,6 +231,26 @@ def _pursue(exact, stage, limits, rules, active, s, used):
     return Outcome(s, _DONE, np.float64(top), delicate, choices)
 
 
+@kernel
+def _may_gain(stage, least, active, s):
+    """Whether an atom that depends on the s active ones, up to rounding, might still gain something.
+
+    Its squared correlation with the residual is above ``least``, times its squared norm.
+    """
+    numbers, stride = stage.table.numbers, stage.table.stride
+    unknown = UNTOLD * dependent_share(numbers)
+    for j in range(stage.table.width):
+        c, norm = np.float64(numbers[C * stride + j]), np.float64(numbers[NORMS * stride + j])
+        outside = np.float64(numbers[OUTSIDE * stride + j])
+        if c * c > least * norm and (outside == np.inf or outside <= unknown * norm):
+            is_active = False
+            for i in range(s):
+                is_active |= active.atoms[i] == j
+            if not is_active:
+                return True
+    return False
+
+
 @part
 def _search_fast(exact, stage, limits, rules, active, used):
     """Choose atoms in float32 for a signal in float64 and fit them exactly.
@@ -238,7 +263,10 @@ def _search_fast(exact, stage, limits, rules, active, used):
     found = _pursue(exact, stage, rough, rules, active, np.int64(0), used)
     s, end = found.s, found.end
     finished = end == _FULL or (
-        end == _SPENT and limits.gain > coarse and found.top < (1.0 - MARGIN) * limits.gain
+        end == _SPENT
+        and limits.gain > coarse
+        and found.top < (1.0 - MARGIN) * limits.gain
+        and not _may_gain(stage, 0.0, active, s)
     )
     if rules.positive:
         finished |= end == _DONE
@@ -253,19 +281,27 @@ def _search_fast(exact, stage, limits, rules, active, used):
 def _search_exact(stage, limits, rules, active, s, used):
     """Let atoms join the s active ones in the precision of the data, and fit them all.
 
-    Returns their number, why it ended, and how many choices it took.
+    Returns their number, why it ended, whether rounding may have ended it, and how many choices it
+    took.
     """
     exact = stage.source
     unit = EPSILON_64 if is_double(stage.table.numbers) else EPSILON_32
-    gain = max(limits.gain, (NOISE * unit) ** 2 * limits.norm)
+    noise = (NOISE * unit) ** 2 * limits.norm
+    gain = max(limits.gain, noise)
     fine = Limits(limits.norm, limits.most, limits.eps, gain)
     found = _pursue(exact, stage, fine, rules, active, s, used)
     s = found.s
+    error = _error(active, s, limits.norm)
+    least = max(noise, SMALLEST * gain)
+    early = found.end == _SPENT and (limits.gain == 0.0 or _may_gain(stage, least, active, s))
     if not rules.positive and found.delicate:
-        s, _ = fit_chosen(exact, used.size, limits.norm, limits.eps, active, s)
+        s, error = fit_chosen(exact, used.size, limits.norm, limits.eps, active, s)
+        early |= s < found.s
     elif not rules.positive:
         solve_kept(active, s)
-    return s, found.end, found.choices
+    rough = ROUGH_64 if is_double(stage.table.numbers) else ROUGH_32
+    early &= error > max(limits.eps, rough * limits.norm)
+    return s, found.end, early, found.choices
 
 
 @kernel
@@ -273,7 +309,7 @@ def omp_rows(gram, correlations, row, targets, rules, pursuit, out, rounds):
     """Code the signals from ``row`` on; returns the first row not done.
 
     Stops early, to be called again, when the active set or the output has no room left. ``rounds``
-    counts choices of an atom.
+    counts choices of an atom; it is negative where rounding may have ended a pursuit too early.
     """
     n, width = correlations.Q.shape
     q, fast_q, lazy = flat(correlations.Q), flat(correlations.fast), gram.lazy
@@ -308,8 +344,10 @@ def omp_rows(gram, correlations, row, targets, rules, pursuit, out, rounds):
             for j in range(width):
                 correlate(exact.given, exact.q, exact.start, width, j)
             last = Stage(exact, table, smallest)
-            s, end, choices = _search_exact(last, limits, rules, active, s, used)
+            s, end, early, choices = _search_exact(last, limits, rules, active, s, used)
             rounds[row] += choices
+            if early:
+                rounds[row] = -rounds[row]
         if end == _FULL:
             used[:] = False
             return row

@@ -15,6 +15,7 @@ from smalto.kernels.precision import is_double
 from smalto.kernels.simd import fma, hsum, lanes, load, splat, store, zero
 
 LESS_EXACT = 10.0  # times `DEPENDENT_32`, see `dependent_share`
+ROUGH_32, ROUGH_64 = 1e-5, 1e-10  # share of ‖x‖² that is too small an error to ask for more atoms
 
 
 class Given(NamedTuple):

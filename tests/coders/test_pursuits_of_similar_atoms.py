@@ -1,0 +1,123 @@
+"""Pursuits over atoms that nearly depend on each other: they go on, or say why not."""
+
+import warnings
+
+import numpy as np
+import pytest
+from problems import DTYPES
+
+from smalto import encode
+from smalto.coders import L0, OMP, ErrorBound, JointOMP
+
+
+def nearly_one_direction(dtype, eta, n=40):
+    """Atoms that differ by ``eta``, and signals that have nothing to do with them."""
+    rng = np.random.default_rng(0)
+    D = rng.standard_normal(20) + eta * rng.standard_normal((50, 20))
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    return rng.standard_normal((n, 20)).astype(dtype), D.astype(dtype)
+
+
+def errors(X, D, codes):
+    """The squared errors of codes, in float64."""
+    return ((X.astype(float) - codes.toarray().astype(float) @ D.astype(float)) ** 2).sum(axis=1)
+
+
+def greedy_errors(X, D, count):
+    """Squared errors of an order-recursive pursuit, after each atom, by QR factorizations."""
+    found = np.empty((len(X), count))
+    X, D = X.astype(float), D.astype(float)
+    for row, x in enumerate(X):
+        chosen, left = [], x
+        for step in range(count):
+            basis = np.linalg.qr(D[chosen].T)[0]
+            rest = D - (D @ basis) @ basis.T
+            rest -= (rest @ basis) @ basis.T
+            outside = (rest * rest).sum(axis=1)
+            outside[chosen] = np.inf
+            chosen.append(int(np.argmax((D @ left) ** 2 / outside)))
+            left = x - np.linalg.lstsq(D[chosen].T, x, rcond=None)[0] @ D[chosen]
+            found[row, step] = left @ left
+    return found
+
+
+@pytest.mark.parametrize(("dtype", "eta"), [(np.float32, 1e-3), (np.float64, 1e-6)])
+def test_omp_takes_as_many_atoms_as_it_may(dtype, eta):
+    X, D = nearly_one_direction(dtype, eta)
+    expected = greedy_errors(X, D, 8)
+    for count in (1, 2, 5, 8):
+        codes = encode(X, D, OMP(max_nonzeros=count))
+        assert np.all(np.diff(codes.indptr) == count)
+        assert errors(X, D, codes).mean() <= 1.05 * expected[:, count - 1].mean()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("eta", [1e-2, 1e-3, 1e-6, 1e-8, 1e-12])
+@pytest.mark.parametrize("look_ahead", [True, False])
+def test_more_atoms_are_never_worse(dtype, eta, look_ahead):
+    X, D = nearly_one_direction(dtype, eta, 12)
+    before = (X.astype(float) ** 2).sum(axis=1)
+    for count in (1, 2, 5, 8, 15):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*codes are not proven optimal")
+            codes = encode(X, D, OMP(max_nonzeros=count, look_ahead=look_ahead))
+        now = errors(X, D, codes)
+        # The choice is greedy, and so are its rounding errors: means fall, single errors nearly so.
+        assert now.mean() <= before.mean() * (1 + 1e-6)
+        before = now
+
+
+@pytest.mark.parametrize(("dtype", "eta"), [(np.float32, 1e-3), (np.float64, 1e-6)])
+def test_groups_take_as_many_atoms_as_they_may(dtype, eta):
+    X, D = nearly_one_direction(dtype, eta)
+    codes = encode(X, D, JointOMP(max_nonzeros=8), groups=np.arange(40) // 4)
+    easy, atoms = nearly_one_direction(np.float64, 1e-2)
+    other = encode(easy, atoms, JointOMP(max_nonzeros=8), groups=np.arange(40) // 4)
+    assert np.all(np.diff(codes.indptr) == 8)
+    assert errors(X, D, codes).mean() <= 1.1 * errors(easy, atoms, other).mean()
+
+
+@pytest.mark.parametrize(("dtype", "eta"), [(np.float32, 1e-3), (np.float64, 1e-6)])
+def test_a_penalty_on_nonzeros_is_worth_as_much_as_for_other_atoms(dtype, eta):
+    X, D = nearly_one_direction(dtype, eta)
+    easy, atoms = nearly_one_direction(np.float64, 1e-2)
+    costs = [
+        0.5 * errors(x, d, codes) + 0.1 * np.diff(codes.indptr)
+        for x, d in ((X, D), (easy, atoms))
+        for codes in [encode(x, d, L0(0.1))]
+    ]
+    assert costs[0].mean() <= 1.1 * costs[1].mean()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_depends_exactly_is_not_asked_for(dtype):
+    """Duplicates and atoms of low rank: the pursuit ends with the rank, quickly and unsaid."""
+    rng = np.random.default_rng(1)
+    D = rng.integers(-2, 3, (3, 12))[np.arange(30) % 3].astype(dtype)
+    X = rng.standard_normal((50, 12)).astype(dtype)
+    for coder in (OMP(max_nonzeros=8), OMP(max_nonzeros=8, positive=True), L0(1e-3)):
+        codes = encode(X, D, coder)
+        assert np.diff(codes.indptr).max() <= 3
+    best = np.linalg.lstsq(D.T.astype(float), X.T.astype(float), rcond=None)[0].T
+    least = ((X - best @ D) ** 2).sum(axis=1)
+    np.testing.assert_allclose(errors(X, D, encode(X, D, OMP(max_nonzeros=8))), least, rtol=1e-4)
+
+
+@pytest.mark.parametrize("share", [1e-3, 1e-5, 1e-6, 1e-8])
+@pytest.mark.parametrize("condition", [1.0, 100.0])
+def test_small_errors_are_reached_in_float32(share, condition):
+    rng = np.random.default_rng(2)
+    D = rng.standard_normal((96, 48)) * np.geomspace(1, 1 / condition, 48)
+    D = (D / np.linalg.norm(D, axis=1, keepdims=True)).astype(np.float32)
+    X = rng.standard_normal((120, 48)).astype(np.float32)
+    eps = share * (X.astype(float) ** 2).sum(axis=1)
+    for coder in (OMP(eps=eps), ErrorBound(eps)):
+        assert np.all(errors(X, D, encode(X, D, coder)) <= 1.02 * eps)
+    codes = encode(X, D, JointOMP(eps=float(eps.mean())), groups=np.arange(120) // 8)
+    assert np.all(errors(X, D, codes).reshape(-1, 8).mean(axis=1) <= 1.02 * eps.mean())
+
+
+def test_the_warning_says_what_helps():
+    X, D = nearly_one_direction(np.float32, 1e-4, 20)
+    with pytest.warns(RuntimeWarning, match=r"errors above eps.* use float64, .*a larger eps"):
+        encode(X, D, OMP(eps=1e-8))
