@@ -227,6 +227,11 @@ class Coder(ABC):
         """
         return None
 
+    @property
+    def can_be_mended(self) -> bool:
+        """Whether codes can be certified or solved again; if not, they are taken as they are."""
+        return is_certified(type(self)) or type(self).certain is not Coder.certain
+
     def lower_bound(self, problem: Problem, codes: Array) -> float:
         """Return a lower bound of the optimum, better than that of `Certified.gap` at these codes.
 

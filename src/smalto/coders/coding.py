@@ -17,7 +17,7 @@ from smalto.coders.coded import Coded, stacked
 from smalto.coders.codes import Codes, compressed
 from smalto.coders.doubts import cancelling, delicate_rows, doubtful, unmeasured, whole_groups
 from smalto.coders.linear import code_linearly
-from smalto.coders.mending import WORSE_THAN_ZERO, Mender, warn_if_short
+from smalto.coders.mending import Mender, warn_if_short
 from smalto.coders.out_of_reach import exceeds, missed_by_rounding, too_small_for_gram
 from smalto.coders.parameters import of_rows
 from smalto.coders.preparing import (
@@ -76,7 +76,6 @@ def code_rows(
         Compute ``fit``, which is otherwise undefined.
     """
     n = len(signals)
-    measured = measured or not is_built_in(prepared.coder)  # whose codes are compared with zero
     W = prepared.linear if prepared.exponents is None else None
     cuts = task_bounds(n, signals.groups, prepared.coder, prepared.n_atoms, linear=W is not None)
     if W is not None:
@@ -226,15 +225,9 @@ def _code_chunk(
         if missed.size:
             missed = missed if part.groups is None else part.groups[missed]
             rows = whole_groups(np.union1d(rows, missed), part.groups)
-    short, own = None, not is_built_in(prepared.coder) and bound is None
-    if own:
-        cost = fit + penalty_of(problem, codes.as_csr(prepared.n_atoms), part.groups)
-        worse = np.flatnonzero(cost > 0.5 * chunk.norms * (1.0 + 1e-6))  # than zero codes
-        rows = whole_groups(np.union1d(rows, worse), part.groups)
-    if rows.size:
+    short = None
+    if rows.size and problem.can_be_mended:
         codes, short = _mended(codes, rows, marked[rows], part, numbers, prepared, fit)
-        if own:
-            short[worse[np.diff(codes.indptr)[worse] == 0]] = WORSE_THAN_ZERO
     return Coded(codes, fit, chunk.norms, rounds, short)
 
 

@@ -37,7 +37,6 @@ _said = -math.inf  # when that was
 _EPS = float(np.finfo(np.float64).eps)
 _OF_SUMS = 1e-14  # rounding of an objective, as a share of it
 _TINY = np.finfo(np.float64).tiny
-WORSE_THAN_ZERO = -1.0  # in place of how far the code of a user's own coder falls short
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
 _WELL_CONDITIONED = 1e-9  # reciprocal: an error of a percent takes 1e-12 with 100 atoms
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
@@ -414,13 +413,6 @@ def warn_if_short(short: Array | None, coder: Coder, dtype: np.dtype[Any]) -> No
     """Warn how many codes fall short of their optimum, and how far."""
     if short is None:
         return
-    replaced = int(np.count_nonzero(short == WORSE_THAN_ZERO))
-    if replaced:
-        message = (
-            f"{replaced} of {len(short)} codes of {type(coder).__name__} were worse than zero codes, "
-            f"which are returned in their place"
-        )
-        warn(message, RuntimeWarning)
     count = int(np.count_nonzero(~(short <= PROMISED_GAP[dtype.itemsize])))
     if not count:
         return
