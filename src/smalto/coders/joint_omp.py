@@ -17,6 +17,7 @@ from smalto.coders.kernel_output import GrowingCodes, of_thread
 from smalto.coders.masked_gram import float32_copy
 from smalto.coders.parameters import limit_nonzeros, scaled_number
 from smalto.coders.pursuit_with_holes import pursue_with_holes
+from smalto.kernels.coding.active_moves import DEPENDENT_32
 from smalto.kernels.coding.joint_omp import (
     Dictionary,
     Targets,
@@ -167,7 +168,8 @@ class JointOMP(Coder):
 
 def _dictionary(G: Array, fast: Array) -> Dictionary:
     """Return a dictionary with Gram matrix G, of which atoms are chosen by ``fast``."""
-    tolerance = float(dependent_share(fast))
+    coarse = fast.dtype != G.dtype  # what it finds too similar is then looked at in float64
+    tolerance = DEPENDENT_32 if coarse else float(dependent_share(fast))
     norms = np.diagonal(G)
     norms = np.where(norms > 0, norms, np.inf).astype(fast.dtype)
     least = (tolerance * norms).astype(fast.dtype)

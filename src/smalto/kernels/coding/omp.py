@@ -119,6 +119,7 @@ class Outcome(NamedTuple):
     """How a pursuit ended."""
 
     s: int  # active atoms
+    error: float  # ‖x − αD‖²
     end: int  # why it ended
     top: float  # the best score
     delicate: bool  # whether an atom is so nearly in the span of others that rounding counts
@@ -187,9 +188,9 @@ def _pursue(exact, stage, limits, rules, active, s, used):
     error, delicate, choices = _error(active, s, limits.norm), s > 0, 0
     while s < limits.most and error > limits.eps:
         if not top > limits.gain:
-            return Outcome(s, _SPENT, np.float64(top), delicate, choices)
+            return Outcome(s, error, _SPENT, np.float64(top), delicate, choices)
         if s == capacity(active):
-            return Outcome(s, _FULL, np.float64(top), delicate, choices)
+            return Outcome(s, error, _FULL, np.float64(top), delicate, choices)
         make_row(source.lazy, j, source.G, source.G)
         if positive:
             make_row(exact.lazy, j, exact.G, exact.G)
@@ -198,7 +199,7 @@ def _pursue(exact, stage, limits, rules, active, s, used):
         norm = numbers[NORMS * stride + j]
         joins = outside > share * norm
         if not joins and is_double(source.G) != is_double(exact.G):
-            return Outcome(s, _DOUBTFUL, np.float64(top), delicate, choices)
+            return Outcome(s, error, _DOUBTFUL, np.float64(top), delicate, choices)
         delicate |= outside < DELICATE * share * norm
         if joins and positive:
             correlate(exact.given, exact.q, exact.start, width, j)
@@ -219,7 +220,7 @@ def _pursue(exact, stage, limits, rules, active, s, used):
             if s < before:
                 unit = EPSILON_64 if is_double(numbers) else EPSILON_32
                 if not error < last - unit * limits.norm:  # no circles
-                    return Outcome(s, _SPENT, np.float64(top), delicate, choices)
+                    return Outcome(s, error, _SPENT, np.float64(top), delicate, choices)
                 top, best = _replay(stage, rules, least, active, s)
                 if not used[j]:
                     numbers[OUTSIDE * stride + j] = np.inf
@@ -228,7 +229,7 @@ def _pursue(exact, stage, limits, rules, active, s, used):
                 continue
         if s < limits.most and error > limits.eps:
             top, j = advance(source.G, table, j, s - 1, outside, rules, least)
-    return Outcome(s, _DONE, np.float64(top), delicate, choices)
+    return Outcome(s, error, _DONE, np.float64(top), delicate, choices)
 
 
 @kernel
@@ -290,8 +291,7 @@ def _search_exact(stage, limits, rules, active, s, used):
     gain = max(limits.gain, noise)
     fine = Limits(limits.norm, limits.most, limits.eps, gain)
     found = _pursue(exact, stage, fine, rules, active, s, used)
-    s = found.s
-    error = _error(active, s, limits.norm)
+    s, error = found.s, found.error
     least = max(noise, SMALLEST * gain)
     early = found.end == _SPENT and (limits.gain == 0.0 or _may_gain(stage, least, active, s))
     if not rules.positive and found.delicate:
