@@ -35,12 +35,11 @@ def code_samples(
     ):  # small ones are as good as zero
         check_scale("the samples", signals.X, D.dtype)
     _check_squares(coded.codes)
-    codes = coded.codes.as_csr(k)
     new = Contribution.of(
         coded,
-        filled(signals, codes, D),
+        filled(signals, coded.codes, D),
         k,
-        penalty_of(prepared.coder, codes, signals.groups),
+        penalty_of(prepared.coder, coded.codes, k, signals.groups),
         samples.weights,
         filled=view is not None or signals.missing is not None,
     )

@@ -15,11 +15,13 @@ import scipy
 from smalto.checks import Array, Rows
 from smalto.coders.signals import Signals
 from smalto.constraints.base import Constraint, project_checked
-from smalto.learning.dictionary.sweep import BLOCK, SLICE, unit_of, unknown_below
+from smalto.learning.dictionary.sweep import BLOCK, unit_of, unknown_below
 from smalto.learning.memory.statistics import Stats
 from smalto.sources import Order
 from smalto.sources.order import FEATURE_CYCLES
 from smalto.threads import run_tasks
+
+SLICE = 128  # features of a product computed by one task
 
 
 @dataclass(frozen=True)
