@@ -237,11 +237,11 @@ class Lasso(Coder):
         ridge, positive = float(self.ridge), bool(self.positive)
 
         dense = lam == 0.0 and positive
-        inverted = cache(lambda: inverse(G))  # only if it is needed
+        inverted = cache(lambda: inverse(G)) if dense else None  # only if it is needed
         safe = self.safe_norm(Sizes.of(G), G.dtype) if slack else 0.0
 
         def solve(chunk: Chunk) -> Codes:
-            H = inverted() if dense and chunk.own is None else None
+            H = inverted() if inverted is not None and chunk.own is None else None
             if H is not None:  # with lam = 0 weights do not matter
                 return solve_dense(G, H, chunk, active_set)
             if weights is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from smalto.checks import Array, check_scale
 from smalto.coders.checked_coder import penalty_of
 from smalto.coders.codes import Codes
@@ -48,8 +50,8 @@ def code_samples(
 
 
 def _check_squares(codes: Codes) -> None:
-    """Raise ValueError if sums of squared codes would overflow."""
-    top = largest_entry(codes.values)
+    """Raise ValueError if sums of squared codes would overflow, which those of float32 do not."""
+    top = largest_entry(codes.values) if codes.values.dtype == np.float64 else 0.0
     if top > _LARGEST:
         message = (
             f"codes reach {top:.3g}, and their squares overflow: scale the samples down, or choose a "
