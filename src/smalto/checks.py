@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -94,15 +93,18 @@ def is_built_in(part: Any) -> bool:
     return type(part).__module__.partition(".")[0] == "smalto"
 
 
-@contextmanager
-def named(part: Any, method: str) -> Iterator[None]:
+class named:
     """Add the name of a user's own class and method to an exception that comes from it."""
-    try:
-        yield
-    except Exception as error:
-        if not is_built_in(part):
-            error.add_note(f"It came from {type(part).__name__}.{method}.")
-        raise
+
+    def __init__(self, part: Any, method: str) -> None:
+        self.part, self.method = part, method
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not is_built_in(self.part):
+            error.add_note(f"It came from {type(self.part).__name__}.{self.method}.")
 
 
 # What to do if NaN means a missing entry; the command line has an option instead.
@@ -118,9 +120,8 @@ def check_finite(
     ``can_miss`` whether NaN could be declared to mean a missing entry.
     """
     data = values.data if scipy.sparse.issparse(values) else values
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.sum(data)):  # usually enough: one pass, no temporary
-            return
+    if sum_is_finite(data):
+        return
     bad = ~np.isfinite(data)
     count = int(np.count_nonzero(bad))
     if count == 0:  # the sum overflowed, but every value is finite
@@ -141,6 +142,14 @@ def check_finite(
     if can_miss and kind == "NaN" and not scipy.sparse.issparse(values):
         message += f". If NaN means that an entry is missing, {SAY_MISSING}"
     raise ValueError(message)
+
+
+def sum_is_finite(data: Array) -> bool:
+    """Return whether a sum over all numbers is finite, so that they are: one pass, no temporary."""
+    if data.flags.c_contiguous and data.dtype.char in "fd":
+        return math.isfinite(np.vdot(data, data))  # at the speed of memory
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.sum(data)))
 
 
 def as_rows(name: str, X: Any) -> Rows:

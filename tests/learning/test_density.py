@@ -67,6 +67,12 @@ def test_every_learner_reaches_it(ball, learner, wanted):
     assert all(model.constraint.gauge(d) <= 1.001 for d in model.D)
 
 
+def test_an_atom_whose_other_features_leave_only_rounding():
+    learner, ball = Online(200, features=0.4), ElasticNetBall(density=0.1)
+    result = learn(_many_narrow(), 20, Lasso(0.2), ball, learner, max_epochs=2, random_state=7)
+    assert density(result.D) == pytest.approx(0.1, rel=0.1)
+
+
 def test_the_final_search_does_not_change_the_state():
     settings = {"coder": Lasso(0.2), "constraint": ElasticNetBall(density=0.1), "random_state": 0}
     X = _many_narrow()

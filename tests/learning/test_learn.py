@@ -235,7 +235,7 @@ def test_defaults_depend_on_the_size_of_the_problem():
 
 
 def test_the_first_batch_size_follows_the_number_of_atoms():
-    assert Online().resolve(100, None).first_batch_size == 512
+    assert Online().resolve(100, None).first_batch_size == 768
     assert Online().resolve(1000, None).first_batch_size == 1000
     assert Online().resolve(100, 1000).first_batch_size == 100
     assert Online(77).resolve(100, None).first_batch_size == 77
@@ -253,10 +253,9 @@ def test_batches_grow_with_what_was_seen():
 
     expected, seen = [], 0
     while seen < 1200:
-        grown = seen // 4 if seen < 80 else 20 if seen < 160 else int((10 * seen) ** 0.5 / 2)
-        expected.append(min(40, max(10, grown), 1200 - seen))
+        expected.append(min(40, max(10, int((10 * seen) ** 0.5 / 2)), 1200 - seen))
         seen += expected[-1]
-    assert {10, 20, 40} < set(expected)
+    assert {10, 40} < set(expected)
     assert any(10 < size < 20 for size in expected)
     assert any(20 < size < 40 for size in expected)
     assert sizes(X) == expected

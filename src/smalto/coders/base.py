@@ -27,6 +27,7 @@ PROMISED_GAP = {4: 1e-3, 8: 1e-8}
 _LEAST_LAM = {4: 1e-4, 8: 1e-5}  # share of the largest correlation below which codes are checked
 
 
+@functools.cache
 def margin(dtype: np.dtype[Any]) -> float:
     """Return how much larger than rounding, as kernels take it, the promised gap is."""
     return 0.25 * PROMISED_GAP[dtype.itemsize] / (64.0 * float(np.finfo(dtype).eps))
@@ -42,12 +43,12 @@ class Sizes(NamedTuple):
     @classmethod
     def of(cls, G: Array) -> Sizes:
         """Return the sizes of atoms with Gram matrix G."""
-        return cls.of_norms(np.sqrt(np.diagonal(G).astype(np.float64)), G.dtype)
+        return cls.of_norms(np.sqrt(G.diagonal(), dtype=np.float64), G.dtype)
 
     @classmethod
     def of_norms(cls, norms: Array, dtype: np.dtype[Any]) -> Sizes:
         """Return the sizes of atoms with these norms."""
-        used = norms[norms > 0]
+        used = norms if norms.min(initial=np.inf) > 0 else norms[norms > 0]
         largest = float(used.max(initial=0.0))
         uneven = bool(largest > margin(dtype) * used.min(initial=np.inf))
         return cls(norms, largest, uneven)
@@ -137,6 +138,10 @@ class Coder(ABC):
         rows are one), and each row gets an equal share of its group's ψ. Other coders ignore
         ``groups``.
         """
+
+    def penalty_of_codes(self, codes: Codes, n_atoms: int, groups: Array | None) -> Array:
+        """Return `penalty` of codes that are not a CSR array yet: making one takes time."""
+        return self.penalty(codes.as_csr(n_atoms), groups)
 
     def weighted_penalty(
         self, codes: Any, weights: Array | None, groups: Array | None = None

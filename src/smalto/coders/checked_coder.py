@@ -35,16 +35,16 @@ def solver_of(coder: Coder, G: Array, n_atoms: int, slack: float = 0.0) -> Solve
     return checked
 
 
-def penalty_of(coder: Coder, codes: Any, groups: Array | None) -> Array:
+def penalty_of(coder: Coder, codes: Codes, n_atoms: int, groups: Array | None) -> Array:
     """Return ψ of each row of codes; raise if a user's own coder returns anything else."""
-    with named(coder, "penalty"):
-        values = coder.penalty(codes, groups)
     if is_built_in(coder):
-        return values
-    values, name = np.asarray(values), f"{type(coder).__name__}.penalty"
-    if values.shape != (codes.shape[0],) or values.dtype.kind not in "fiu":
+        return coder.penalty_of_codes(codes, n_atoms, groups)
+    with named(coder, "penalty"):
+        values = np.asarray(coder.penalty(codes.as_csr(n_atoms), groups))
+    n, name = len(codes.indptr) - 1, f"{type(coder).__name__}.penalty"
+    if values.shape != (n,) or values.dtype.kind not in "fiu":
         message = (
-            f"{name} must return a number for each of the {codes.shape[0]} rows, got "
+            f"{name} must return a number for each of the {n} rows, got "
             f"{values.dtype} of shape {values.shape}"
         )
         raise ValueError(message)

@@ -51,10 +51,11 @@ def stack(parts: list[Codes]) -> Codes:
     """Return the codes of consecutive blocks of rows as one."""
     if len(parts) == 1:
         return parts[0]
-    ends = np.cumsum([0] + [int(part.indptr[-1]) for part in parts])
-    indptr = [part.indptr[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
+    indptr = [parts[0].indptr]
+    for part in parts[1:]:
+        indptr.append(part.indptr[1:] + indptr[-1][-1])
     return Codes(
-        np.concatenate([np.zeros(1, np.int64), *indptr]),
+        np.concatenate(indptr),
         np.concatenate([part.indices for part in parts]),
         np.concatenate([part.values for part in parts]),
     )

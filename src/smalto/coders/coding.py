@@ -407,7 +407,7 @@ def mean_cost(signals: Signals, D: Array, coder: Coder, n_threads: int) -> float
         part = signals.part(rows)
         coded = code_rows(part, prepared, None, n_threads)
         total += float(coded.fit.sum())
-        total += float(penalty_of(coder, coded.codes.as_csr(len(D)), part.groups).sum())
+        total += float(penalty_of(coder, coded.codes, len(D), part.groups).sum())
     return total / n
 
 

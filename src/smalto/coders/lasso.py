@@ -238,11 +238,11 @@ class Lasso(Coder):
         ridge, positive = float(self.ridge), bool(self.positive)
 
         dense = lam == 0.0 and positive
-        inverted = cache(lambda: inverse(G))  # only if it is needed
+        inverted = cache(lambda: inverse(G)) if dense else None  # only if it is needed
         safe = self.safe_norm(Sizes.of(G), G.dtype) if slack else 0.0
 
         def solve(chunk: Chunk) -> Codes:
-            H = inverted() if dense and chunk.own is None else None
+            H = inverted() if inverted is not None and chunk.own is None else None
             if H is not None:  # with lam = 0 weights do not matter
                 return solve_dense(G, H, chunk, active_set)
             if weights is not None:
@@ -299,20 +299,24 @@ class Lasso(Coder):
             codes = scipy.sparse.csr_array(codes)
         return self.weighted_penalty(codes, None)
 
+    def penalty_of_codes(self, codes: Codes, n_atoms: int, groups: Array | None) -> Array:
+        """Return `penalty` of codes that are not a CSR array yet."""
+        if self.penalty_weights is not None:
+            return self.penalty(codes.as_csr(n_atoms))
+        return _elastic_net(codes.indptr, codes.values, self.lam or 0.0, self.ridge)
+
     def weighted_penalty(
         self, codes: Any, weights: Array | None, groups: Array | None = None
     ) -> Array:
         """Return the penalty with weights of the signals, multiplied by those of this problem."""
-        lam, out = float(self.lam or 0.0), np.empty(codes.shape[0])
         weights = self._all_weights(weights)
         if weights is None:
-            elastic_net_of_rows(codes.indptr, codes.data, lam, float(self.ridge), out)
-            return out
+            return _elastic_net(codes.indptr, codes.data, self.lam or 0.0, self.ridge)
         # The coefficient of an infinite weight is 0, and its penalty is 0.
         finite = np.where(np.isfinite(weights), weights, 0.0)
         sizes = np.asarray(abs(codes).multiply(finite).sum(axis=1)).ravel()
-        elastic_net_of_rows(codes.indptr, codes.data, 0.0, float(self.ridge), out)
-        return np.asarray(lam * sizes + out)
+        squares = _elastic_net(codes.indptr, codes.data, 0.0, self.ridge)
+        return np.asarray(float(self.lam or 0.0) * sizes + squares)
 
     def _all_weights(self, weights: Array | None) -> Array | None:
         """Return the weights of this problem (1, k) times those of signals (n or 1, k)."""
@@ -357,6 +361,13 @@ class Lasso(Coder):
             longest = np.where(np.isfinite(weights), longest, 0.0)
         rise = np.maximum(left.C, 0.0) if self.positive else np.abs(left.C)
         return np.asarray((rise * longest).sum(axis=1) - inner)
+
+
+def _elastic_net(indptr: Array, values: Array, lam: float, ridge: float) -> Array:
+    """Return ``lam ‖α‖₁ + ridge/2 ‖α‖²`` of each code."""
+    out = np.empty(len(indptr) - 1)
+    elastic_net_of_rows(indptr, values, float(lam), float(ridge), out)
+    return out
 
 
 def default_lam(X: Rows) -> float:

@@ -59,7 +59,9 @@ def float32_copy(exact: Array) -> Array:
 def with_fast_rows(gram: Gram, fast: Array) -> Gram:
     """Return ``gram`` for kernels that fill the float32 copy separately; ``fast`` is shared."""
     lazy = gram.lazy
-    if lazy is None or gram.fast is gram.exact:
+    if lazy is None:
+        return gram
+    if gram.fast is gram.exact:
         return gram._replace(fast_lazy=lazy)
     fast_lazy = lazy._replace(
         shared=fast,

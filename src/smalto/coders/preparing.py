@@ -10,7 +10,7 @@ import scipy
 
 from smalto.cached import cached_property
 from smalto.checks import Array, Rows
-from smalto.coders.base import Certified, Coder, Sizes, Solver
+from smalto.coders.base import Coder, Sizes, Solver, is_certified
 from smalto.coders.checked_coder import solver_of
 from smalto.coders.chunks import Chunk, Coarse, OwnGram, padded_width
 from smalto.coders.codes import Codes, stack
@@ -80,7 +80,7 @@ class Prepared:
     @cached_property
     def too_coarse(self) -> bool:
         """Whether the dtype is too coarse for any signal: without a penalty, rounding decides."""
-        convex = isinstance(self.problem, Certified)
+        convex = is_certified(type(self.problem))
         return self.dtype == np.float32 and convex and self.problem.any_atom_scale
 
     @cached_property

@@ -36,7 +36,7 @@ from smalto.learning.run import Run
 from smalto.learning.run_settings import RunSettings
 from smalto.learning.stopping import Limits
 from smalto.learning.validation import Validation
-from smalto.threads import resolve_threads
+from smalto.threads import resolve_threads, single_threaded_blas
 from smalto.warn import warn
 
 # Fewer samples in memory are learned from by `Batch`, if nothing else is asked for: an epoch of
@@ -211,7 +211,8 @@ def learn(
         problem = Lasso() if state is None else state.coder
     n_atoms = check_integer("n_atoms", n_atoms)
     limits = Limits.of(max_epochs, max_steps, max_seconds)
-    with closing(as_batches(source, mask, missing, sample_weight, groups, problem)) as batches:
+    data = source, mask, missing, sample_weight, groups
+    with single_threaded_blas(), closing(as_batches(*data, problem)) as batches:
         held_out = Validation.of(
             validation, validation_groups, validate_every, batches, missing, problem
         )

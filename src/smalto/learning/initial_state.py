@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, Rows, as_dictionary, check_scale
+from smalto.checks import Array, Rows, are_ordinary, as_dictionary, check_scale, is_built_in
 from smalto.constraints.base import Constraint
 from smalto.learning.batches.base import Batches
 from smalto.learning.dictionary.new_atoms import RESERVOIR, as_atom, directions
@@ -17,6 +17,7 @@ from smalto.learning.memory.state import State
 from smalto.learning.run_settings import RunSettings
 
 _SAMPLE_ROWS = 2048  # samples, at least, from which the first dictionary and λ are chosen
+_GLANCE = 64  # samples that are looked at if nothing is to be chosen
 
 
 def initial_state(
@@ -37,7 +38,11 @@ def initial_state(
     seed = as_seed(random_state)
     n_rows = None if stream else batches.n_rows
     check_suits(learner, stream=n_rows is None, missing=batches.has_missing)
-    signals = batches.first_samples(max(_SAMPLE_ROWS, 2 * n_atoms), seed)
+    count = max(_SAMPLE_ROWS, 2 * n_atoms)
+    decided = init is not None and is_built_in(coder) and not coder.undecided
+    signals = batches.first_samples(_GLANCE if decided else count, seed)
+    if decided and not are_ordinary(signals.X, batches.dtype):
+        signals = batches.first_samples(count, seed)
     sample = signals.X
     check_scale("the samples", sample, batches.dtype)
     if not (sample.max() > 0 or sample.min() < 0) and (coder.undecided or not stream):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from smalto.checks import Array, check_scale
 from smalto.coders.checked_coder import penalty_of
 from smalto.coders.codes import Codes
@@ -35,12 +37,11 @@ def code_samples(
     ):  # small ones are as good as zero
         check_scale("the samples", signals.X, D.dtype)
     _check_squares(coded.codes)
-    codes = coded.codes.as_csr(k)
     new = Contribution.of(
         coded,
-        filled(signals, codes, D),
+        filled(signals, coded.codes, D),
         k,
-        penalty_of(prepared.coder, codes, signals.groups),
+        penalty_of(prepared.coder, coded.codes, k, signals.groups),
         samples.weights,
         filled=view is not None or signals.missing is not None,
     )
@@ -49,8 +50,8 @@ def code_samples(
 
 
 def _check_squares(codes: Codes) -> None:
-    """Raise ValueError if sums of squared codes would overflow."""
-    top = largest_entry(codes.values)
+    """Raise ValueError if sums of squared codes would overflow, which those of float32 do not."""
+    top = largest_entry(codes.values) if codes.values.dtype == np.float64 else 0.0
     if top > _LARGEST:
         message = (
             f"codes reach {top:.3g}, and their squares overflow: scale the samples down, or choose a "

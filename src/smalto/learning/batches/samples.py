@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array, Rows, check_finite, check_not_masked
+from smalto.coders.codes import Codes
 from smalto.coders.coding import ROWS_AT_ONCE
 from smalto.coders.signals import Signals, blocks
 
@@ -68,7 +69,7 @@ def check_one_weight_each(weights: Array, groups: Array) -> None:
         raise ValueError(message)
 
 
-def filled(signals: Signals, codes: Any, D: Array) -> Rows:
+def filled(signals: Signals, codes: Codes, D: Array) -> Rows:
     """Return the rows with their missing entries replaced by those of ``αD``.
 
     With x̃ filled in this way, ``½‖x̃ − αD‖²`` is an upper bound of the cost over the known
@@ -77,5 +78,5 @@ def filled(signals: Signals, codes: Any, D: Array) -> Rows:
     """
     if signals.missing is None:
         return signals.X
-    holes = signals.missing
-    return np.where(holes, (codes @ D).astype(D.dtype), signals.X.astype(D.dtype, copy=False))
+    guess = (codes.as_csr(len(D)) @ D).astype(D.dtype)
+    return np.where(signals.missing, guess, signals.X.astype(D.dtype, copy=False))

@@ -15,11 +15,14 @@ import scipy
 from smalto.checks import Array, Rows
 from smalto.coders.signals import Signals
 from smalto.constraints.base import Constraint, project_checked
-from smalto.learning.dictionary.sweep import BLOCK, SLICE, unit_of, unknown_below
+from smalto.learning.dictionary.sweep import BLOCK, unit_of, unknown_below
 from smalto.learning.memory.statistics import Stats
 from smalto.sources import Order
 from smalto.sources.order import FEATURE_CYCLES
 from smalto.threads import run_tasks
+
+SLICE = 128  # features of a product computed by one task
+_LEAST_ROOM = 1e-6  # radius left for some features of an atom: less is rounding
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def sweep_view(
             atom = R[row] / D.dtype.type(A[j, j]) + part[j]
             D[j, chosen] = 0.0
             room, inner = constraint.divided(D[j])
-            if room > 0:
+            if room > _LEAST_ROOM:
                 atom /= D.dtype.type(room)
                 project_checked(inner, atom, j)
                 atom *= D.dtype.type(room)

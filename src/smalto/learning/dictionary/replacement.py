@@ -32,13 +32,12 @@ def candidates(state: State, new: Addition, number: int) -> tuple[Rows, Array]:
 def remember_worst(state: State, X: Rows, costs: Array) -> None:
     """Keep those of the given samples whose costs, or ranks, exceed those of the ones kept."""
     state.worst_cost *= _FADE
-    for row, cost in enumerate(costs):
-        place = int(np.argmin(state.worst_cost))
-        if cost <= state.worst_cost[place]:
-            continue
-        x = X[[row]].toarray()[0] if scipy.sparse.issparse(X) else X[row]
-        state.worst[place] = x
-        state.worst_cost[place] = cost
+    places = np.argsort(state.worst_cost, kind="stable")[: len(costs)]
+    rows = np.argsort(-costs, kind="stable")[: len(places)]
+    better = costs[rows] > state.worst_cost[places]
+    places, rows = places[better], rows[better]
+    state.worst[places] = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
+    state.worst_cost[places] = costs[rows]
 
 
 def replace_atoms(state: State, G: Array | None, n_threads: int) -> int:

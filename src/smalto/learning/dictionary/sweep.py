@@ -17,7 +17,6 @@ BLOCK = 64  # atoms that are walked through at a time ...
 LARGE_BLOCK = 128  # ... and of very many atoms, where matrix products take most of the time
 MANY = 4096  # atoms
 LARGEST_GROUP = 4  # blocks whose products with all other atoms are computed at once
-SLICE = 128  # features of the product of a single block computed by one task
 
 # Atoms with A_jj up to this share of the largest are not updated: nothing is known about them.
 _UNKNOWN = 1e-12
@@ -44,19 +43,21 @@ def sweep(
     unit = unit_of(max(float(diagonal.max(initial=0.0)), ridge), D.dtype)
     diagonal /= unit
     smallest = unknown_below(diagonal)
-    added = np.where(diagonal > smallest, ridge / unit, 0.0).astype(D.dtype)
-    change = 0.5 * _weighted_square(added, D) if ridge else 0.0
+    added, change = None, 0.0
+    if ridge:
+        added = np.where(diagonal > smallest, ridge / unit, 0.0).astype(D.dtype)
+        change = 0.5 * _weighted_square(added, D)
     block = BLOCK if k < MANY else LARGE_BLOCK
-    group = block * max(1, min(k // (4 * block), LARGEST_GROUP))
+    few = k <= block * LARGEST_GROUP
+    group = k if few else block * max(2, min(k // (4 * block), LARGEST_GROUP))
     for begin in range(0, k, group):
         atoms = slice(begin, min(begin + group, k))
         A, R = _residuals(D, stats, atoms, block, unit, added, n_threads)
         for first in range(begin, atoms.stop, block):
             rows = slice(first - begin, min(first + block, atoms.stop) - begin)
-            if len(A) > block:
-                R[rows] -= A[rows, atoms] @ D[atoms]
+            R[rows] -= A[rows, atoms] @ D[atoms]
             change += constraint.sweep_block(D, R[rows], A[rows], first, smallest)
-    return unit * (change - 0.5 * _weighted_square(added, D) if ridge else change)
+    return unit * (change if added is None else change - 0.5 * _weighted_square(added, D))
 
 
 def _residuals(
@@ -65,41 +66,30 @@ def _residuals(
     atoms: slice,
     block: int,
     unit: float,
-    added: Array,
+    added: Array | None,
     n_threads: int,
 ) -> tuple[Array, Array]:
-    """Return the rows of A and of ``B − A D`` for some atoms.
+    """Return the rows of A, and of ``B − A D`` with these atoms left out: they are about to change.
 
-    If these are several blocks, which are a task each, they are left out of the product: their own
-    atoms are about to change.
+    Each block of atoms is a task.
     """
     k, m = D.shape
     size = atoms.stop - atoms.start
     A, R = np.zeros((size, k), D.dtype), np.zeros((size, m), D.dtype)
+    others = [part for part in (slice(0, atoms.start), slice(atoms.stop, k)) if len(D[part])]
 
-    def begin(rows: slice) -> None:
+    def task(number: int) -> None:
+        rows = slice(number * block, min((number + 1) * block, size))
         own = slice(atoms.start + rows.start, atoms.start + rows.stop)
         for part in stats:
             add_scaled(part.A[own], part.scale / unit, A[rows])
             add_scaled(part.B[own], part.scale / unit, R[rows])
-        if added.any():
+        if added is not None:
             A[rows, own] += np.diag(added[own])
+        for some in others:
+            R[rows] -= A[rows, some] @ D[some]
 
-    def by_features(number: int) -> None:
-        features = slice(number * SLICE, min((number + 1) * SLICE, m))
-        R[:, features] -= A @ D[:, features]
-
-    def by_blocks(number: int) -> None:
-        rows = slice(number * block, min((number + 1) * block, size))
-        begin(rows)
-        for others in (slice(0, atoms.start), slice(atoms.stop, k)):
-            R[rows] -= A[rows, others] @ D[others]
-
-    if size <= block:
-        begin(slice(0, size))
-        run_tasks(by_features, -(-m // SLICE), n_threads)
-    else:
-        run_tasks(by_blocks, -(-size // block), n_threads)
+    run_tasks(task, -(-size // block), n_threads)
     return A, R
 
 

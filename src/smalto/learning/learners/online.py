@@ -19,6 +19,7 @@ from smalto.learning.memory.state import State
 from smalto.learning.memory.statistics import MANY_ATOMS, Stats
 
 _LARGEST = 4096  # samples of a batch, by default, for dictionaries that are not large
+_FIRST = 768  # samples of the first batch, at least, by default
 _ROUGH_SAMPLES = 10  # samples per atom after which codes become more and more exact
 
 
@@ -58,9 +59,8 @@ class Online(Learner):
         computed from the chosen features only, and the surrogate is not recorded.
     first_batch_size : int, optional
         Number b of samples drawn at the first step. Batches then grow with the number n of samples
-        seen, up to ``batch_size``: to n/4 until they are twice as large, then to √(b n)/2. Early in
-        a run, many small steps learn faster. The default is k, but at least 512, or ``batch_size``
-        if that is given.
+        seen, to √(b n)/2, up to ``batch_size``. Early in a run, many small steps learn faster. The
+        default is k, but at least 768, or ``batch_size`` if that is given.
     slack : float, default 0.1
         How exact the codes of a step are: coding stops when no atom violates optimality by more than
         this share of λ. After n samples, with k atoms, the share is ``slack √(10 k/n)`` if that is
@@ -132,7 +132,7 @@ class Online(Learner):
             if n_rows is not None:
                 size = min(size, max(64, n_rows // 10))
             if first is None:
-                first = max(512, n_atoms)
+                first = max(_FIRST, n_atoms)
         first = size if first is None else min(first, size)
         rho, memory = self.rho, self.memory
         if memory is None:
@@ -162,8 +162,7 @@ class Online(Learner):
         """Return the number of samples that the step after so many samples draws."""
         first = self.first_batch_size
         assert first is not None, "call resolve() first"
-        grown = max(min(samples // 4, 2 * first), math.isqrt(first * samples) // 2)
-        return min(self._size, max(first, grown))
+        return min(self._size, max(first, math.isqrt(first * samples) // 2))
 
     @property
     def _size(self) -> int:

@@ -114,7 +114,7 @@ class Contribution:
     @property
     def uses(self) -> Array:
         """The number of samples that use each atom."""
-        return np.diff(self.atom_ptr)
+        return self.atom_ptr[1:] - self.atom_ptr[:-1]
 
     def add_to(self, stats: Stats, weight: float, n_threads: int) -> None:
         """Add these samples to the statistics with this weight; a negative one removes them."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array
+from smalto.checks import Array, sum_is_finite
 from smalto.coders.base import Coder
 from smalto.constraints import Constraint
 from smalto.constraints.density import density
@@ -218,9 +218,8 @@ def check_atoms(culprit: str, D: Any, shape: tuple[int, ...], dtype: np.dtype[An
         seen = f"{D.dtype} {D.shape}" if isinstance(D, np.ndarray) else type(D).__name__
         message = f"{culprit} must leave the dictionary {dtype} of shape {shape}, got {seen}"
         raise ValueError(message)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(D.sum()):
-            return
+    if sum_is_finite(D):
+        return
     bad = np.flatnonzero(~np.isfinite(D).all(axis=1))
     if len(bad):
         message = f"{culprit} wrote NaN or infinity into atom {bad[0]}"
