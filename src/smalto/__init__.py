@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as type checkers read it; importing typing would take time
 if TYPE_CHECKING:
+    from typing import Any
+
     from smalto.choosing import consensus, quality, select
     from smalto.coders import duality_gap, encode, lasso_path
     from smalto.estimators import NMF, DictionaryLearning, SparseCCA, SparsePCA
@@ -41,8 +43,8 @@ _NAMES = {
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {
-    *("choosing", "coders", "constraints", "datasets", "distributed", "estimators", "image"),
-    *("learners", "learning", "plot", "projections", "reporting", "sources"),
+    *("choosing", "coders", "compat", "constraints", "datasets", "distributed", "estimators"),
+    *("image", "learners", "learning", "plot", "projections", "reporting", "sources"),
 }
 
 
@@ -56,4 +58,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    return sorted({"__doc__", "__version__", *__all__, *_MODULES})

@@ -121,3 +121,67 @@ def test_the_warning_says_what_helps():
     X, D = nearly_one_direction(np.float32, 1e-4, 20)
     with pytest.warns(RuntimeWarning, match=r"errors above eps.* use float64, .*a larger eps"):
         encode(X, D, OMP(eps=1e-8))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "x"), [(np.float32, [1, 3e-4, 2e-4, 1e-4]), (np.float64, [0.3, 1e-9, 1e-9, 1e-9])]
+)
+@pytest.mark.parametrize(
+    "coder",
+    [
+        OMP(max_nonzeros=4),
+        OMP(max_nonzeros=4, positive=True),
+        OMP(max_nonzeros=4, look_ahead=False),
+        JointOMP(max_nonzeros=4),
+        JointOMP(eps=0.0),
+    ],
+)
+def test_small_entries_are_coded_beside_large_ones(coder, dtype, x):
+    """The error, a difference of squares, is rounded to zero long before."""
+    codes = encode(np.array([x], dtype), np.eye(4, dtype=dtype), coder)
+    np.testing.assert_allclose(codes.toarray()[0], x, rtol=1e-5)
+
+
+def test_a_small_error_is_met_before_the_number_of_nonzeros():
+    rng = np.random.default_rng(4)
+    D = np.linalg.qr(rng.standard_normal((64, 64)))[0]
+    X = np.zeros((60, 64))
+    for x in X:
+        some = rng.choice(64, 10, replace=False)
+        x[:] = (10.0 ** rng.uniform(-6, 0, 10) * rng.choice([-1, 1], 10)) @ D[some]
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X, D = X.astype(np.float32), D.astype(np.float32)
+    codes = encode(X, D, OMP(max_nonzeros=39, eps=1e-8))
+    assert np.all(np.diff(codes.indptr) < 39)
+    assert np.all(errors(X, D, codes) <= 1.02e-8)
+    codes = encode(X, D, JointOMP(max_nonzeros=60, eps=1e-8), groups=np.arange(60) // 3)
+    assert np.all(np.diff(codes.indptr) < 60)
+    assert np.all(errors(X, D, codes).reshape(-1, 3).mean(axis=1) <= 1.02e-8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_where_neither_limit_is_reached_it_is_said(dtype):
+    D, X = np.repeat(np.eye(3, 8, dtype=dtype), 2, axis=0), np.ones((4, 8), dtype)
+    with pytest.warns(UserWarning, match="neither max_nonzeros nor eps is reached for 1 of 4 sig"):
+        encode(X, D, OMP(max_nonzeros=[1, 2, 3, 4], eps=0.1))
+    with pytest.warns(
+        UserWarning, match="neither max_nonzeros nor eps is reached for 2 of 2 groups"
+    ):
+        encode(X, D, JointOMP(max_nonzeros=4, eps=0.1), groups=[0, 0, 1, 1])
+    encode(X, D, OMP(max_nonzeros=4, eps=5.1))
+
+
+def test_non_negative_codes_in_reach_are_found():
+    rng = np.random.default_rng(0)
+    D, X = rng.standard_normal((128, 64)), rng.standard_normal((40, 64))
+    D, X = ((a / np.linalg.norm(a, axis=1, keepdims=True)).astype(np.float32) for a in (D, X))
+    for coder in (OMP(eps=1e-9, positive=True), ErrorBound(1e-9, positive=True)):
+        assert np.all(errors(X, D, encode(X, D, coder)) <= 1.2e-9)
+
+
+@pytest.mark.parametrize("share", [1e-4, 1e-6, 1e-8])
+def test_gaps_of_small_error_bounds_in_float32(share):
+    rng = np.random.default_rng(5)
+    D, X = rng.standard_normal((64, 32)).astype("f"), rng.standard_normal((30, 32)).astype("f")
+    codes, info = encode(X, D, ErrorBound(32 * share), return_info=True)
+    assert np.all(info.gap <= 1e-3 * abs(codes).sum(axis=1))

@@ -291,3 +291,15 @@ def test_directions_that_only_huge_coefficients_reach_are_counted(count, off):
     above = value - best
     assert above.max() > 0.1  # much is lost
     assert np.all(above <= info.gap * (1 + 1e-3))
+
+
+@pytest.mark.parametrize("off", [1e-5, 4e-6, 2e-6, 1.5e-6])
+def test_atoms_that_differ_by_more_than_the_rounding_of_float32(off):
+    D = np.array([[1, 0, 0], [1, off, 0], [0, 0, 1]], np.float32)
+    x, weights = np.array([[1, 1, 0]], np.float32), np.array([0.0, 0.0, 1.0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        codes, info = encode(x, D, Lasso(0.5), penalty_weights=weights, return_info=True)
+    value = 0.5 * float(np.sum((x - codes.toarray().astype(float) @ D.astype(float)) ** 2))
+    assert value <= info.gap[0] * (1 + 1e-3) + 1e-12  # the minimum is 0
+    assert value <= 1e-3 or any("not proven optimal" in str(each.message) for each in caught)

@@ -22,7 +22,7 @@ from smalto.coders.certificates import gaps
 from smalto.coders.codes import Codes
 from smalto.coders.coding import code_rows, warn_of_zeros
 from smalto.coders.lasso import Lasso
-from smalto.coders.out_of_reach import warn_if_out_of_reach
+from smalto.coders.out_of_reach import warn_if_neither_limit, warn_if_out_of_reach
 from smalto.coders.preparing import prepare
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups, with_penalty_weights
 from smalto.coders.unpenalized import check_unpenalized
@@ -210,6 +210,7 @@ def encode_signals(
     coded = code_rows(signals, prepared, start, n_threads, numbered=True, measured=bounded)
     if bounded:
         warn_if_out_of_reach(coder, coded, D.dtype, signals.groups)
+    warn_if_neither_limit(coder, coded.codes, signals, D)
     codes, rounds, gap = coded.codes, coded.rounds, None
     if certified:
         gap = gaps(signals, D, codes.as_csr(len(D)), coder)

@@ -256,6 +256,10 @@ class Coder(ABC):
         """Return the bound on ``‖x − αD‖²``, for all signals or one each; None if there is none."""
         return None
 
+    def two_limits(self) -> tuple[PerSignal, PerSignal] | None:
+        """Return the number of nonzeros and the error of which the first to be reached counts."""
+        return None
+
     def describe(self) -> dict[str, float | None]:
         """Return the parameters that a `Record` shows: ``lam``, or None if there is none."""
         return {"lam": None}

@@ -228,14 +228,14 @@ def strongly_convex_bound(
 def least_error(x: Array, D: Array, positive: bool, dtype: np.dtype[Any]) -> float:
     """Return the squared error of least squares over D; with α ≥ 0 if ``positive``.
 
-    Directions that take coefficients too large for ``dtype`` are left out, or cost as much.
+    Directions that take coefficients too large for ``dtype`` are left out.
     """
     least, D = USABLE[dtype.itemsize], unit_atoms(D)
     if positive:
         extra = least * np.linalg.norm(D) * np.eye(len(D))
-        return float(
-            scipy.optimize.nnls(np.vstack([D.T, extra]), np.append(x, np.zeros(len(D))))[1] ** 2
-        )
+        code = scipy.optimize.nnls(np.vstack([D.T, extra]), np.append(x, np.zeros(len(D))))[0]
+        left = x - code @ D
+        return float(left @ left)
     _, sizes, V = np.linalg.svd(D, full_matrices=False)
     V = V[sizes > least * sizes.max(initial=0.0)]
     left = x - (V @ x) @ V

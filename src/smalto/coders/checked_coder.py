@@ -27,9 +27,9 @@ def solver_of(coder: Coder, G: Array, n_atoms: int, slack: float = 0.0) -> Solve
             codes = solve(chunk)
         _check_codes(name, codes, len(chunk.Q), n_atoms)
         return Codes(
-            codes.indptr.astype(np.int64, copy=False),
-            codes.indices.astype(np.int32, copy=False),
-            codes.values.astype(G.dtype, copy=False),
+            np.asarray(codes.indptr, np.int64),
+            np.asarray(codes.indices, np.int32),
+            np.asarray(codes.values, G.dtype),
         )
 
     return checked

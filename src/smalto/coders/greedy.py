@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from smalto.checks import Array
@@ -9,6 +11,7 @@ from smalto.coders.chunks import Chunk, check_squares
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes, of_thread
 from smalto.coders.masked_gram import float32_copy, lazy_gram, with_fast_rows
+from smalto.coders.out_of_reach import too_small_for_gram
 from smalto.kernels.coding.omp import Targets, make_pursuit, omp_rows
 from smalto.kernels.coding.omp_choice import Rules
 from smalto.kernels.coding.omp_fit import Correlations, Given
@@ -49,6 +52,7 @@ class GreedySolver:
             with np.errstate(over="ignore", under="ignore"):
                 fast, given = Q.astype(np.float32, copy=False), None
         correlations = Correlations(Q, fast, given)
+        eps = np.where(eps > 0.0, eps, -np.inf)  # rounding does not tell when an error is zero
         targets = Targets(chunk.norms, limits, eps, gain)
         room = min(32, max(min(int(limits.max(initial=0)), width), 1))
         out = GrowingCodes(n, Q.dtype, room, width, room)
@@ -61,3 +65,16 @@ class GreedySolver:
             return int(omp_rows(gram, correlations, row, targets, rules, pursuit, out.rows, rounds))
 
         return out.fill(run)
+
+
+def mark_unsure(
+    chunk: Chunk, codes: Codes, limits: Any, eps: Array, norms: Array, sizes: Any = 1
+) -> None:
+    """Mark signals whose pursuit has ended at an error so small that the Gram matrix cannot tell it.
+
+    For pursuits with two limits: what has met neither may still go on. ``eps`` and ``norms`` have a
+    number for each group of so many signals.
+    """
+    small = np.repeat(too_small_for_gram(eps, norms, chunk.Q.dtype), sizes)
+    unsure = small & (np.diff(codes.indptr) < limits) & (chunk.rounds > 0)
+    np.negative(chunk.rounds, out=chunk.rounds, where=unsure)

@@ -12,6 +12,7 @@ from smalto.coders.base import Coder, Solver
 from smalto.coders.certain_pursuit import Pursuit
 from smalto.coders.chunks import Chunk, Problem, all_if_none, check_squares
 from smalto.coders.codes import Codes
+from smalto.coders.greedy import mark_unsure
 from smalto.coders.groups_with_holes import coded_groups
 from smalto.coders.kernel_output import GrowingCodes, of_thread
 from smalto.coders.masked_gram import float32_copy
@@ -111,7 +112,7 @@ class JointOMP(Coder):
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         most = len(G) if self.max_nonzeros is None else int(self.max_nonzeros)
-        eps = 0.0 if self.eps is None else float(self.eps)
+        eps = float(self.eps or -np.inf)  # rounding does not tell when an error is zero
         targets = Targets(most, eps, bool(self.look_ahead))
         exact = _dictionary(G, G.reshape(-1))
         fast = exact if G.dtype == np.float32 else _dictionary(G, float32_copy(G.reshape(-1)))
@@ -120,15 +121,20 @@ class JointOMP(Coder):
             if chunk.own is not None:
                 return self._solve_with_holes(chunk)
             if chunk.coarse is None:
-                return _solve_groups(exact, targets, chunk)
-            codes = _solve_groups(fast, targets, chunk)
-            rows = np.flatnonzero(chunk.rounds < 0)
-            if not rows.size:
-                return codes
-            chunk.Q[rows] = chunk.coarse.signals[rows] @ chunk.coarse.atoms.T
-            again = chunk.take(rows)._replace(coarse=None)
-            codes = codes.put(rows, _solve_groups(exact, targets, again))
-            chunk.rounds[rows] = again.rounds
+                codes = _solve_groups(exact, targets, chunk)
+            else:
+                codes = _solve_groups(fast, targets, chunk)
+                rows = np.flatnonzero(chunk.rounds < 0)
+                if rows.size:
+                    chunk.Q[rows] = chunk.coarse.signals[rows] @ chunk.coarse.atoms.T
+                    again = chunk.take(rows)._replace(coarse=None)
+                    codes = codes.put(rows, _solve_groups(exact, targets, again))
+                    chunk.rounds[rows] = again.rounds
+            if self.eps and self.max_nonzeros is not None:
+                groups = all_if_none(chunk.groups, len(chunk.Q))
+                sizes = np.diff(groups)
+                means = np.add.reduceat(chunk.norms, groups[:-1]) / sizes if len(sizes) else sizes
+                mark_unsure(chunk, codes, most, np.full(len(means), eps), means, sizes)
             return codes
 
         return solve
@@ -160,6 +166,12 @@ class JointOMP(Coder):
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""
         return np.zeros(codes.shape[0])
+
+    def two_limits(self) -> tuple[int, float] | None:
+        """Return max_nonzeros and eps if both are given."""
+        if self.max_nonzeros is None or self.eps is None:
+            return None
+        return self.max_nonzeros, self.eps
 
     def error_bound(self) -> float | None:
         """Return the bound on a group's mean error; None if max_nonzeros may prevent it."""

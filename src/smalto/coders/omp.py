@@ -13,7 +13,7 @@ from smalto.coders.base import Coder, Solver
 from smalto.coders.certain_pursuit import Pursuit
 from smalto.coders.chunks import Chunk, Problem
 from smalto.coders.codes import Codes
-from smalto.coders.greedy import GreedySolver
+from smalto.coders.greedy import GreedySolver, mark_unsure
 from smalto.coders.parameters import (
     PerSignal,
     as_per_signal,
@@ -116,7 +116,10 @@ class OMP(Coder):
             if self.max_nonzeros is not None:
                 limits = of_rows("max_nonzeros", self.max_nonzeros, numbers, n).astype(np.int64)
             eps = np.zeros(n) if self.eps is None else of_rows("eps", self.eps, numbers, n)
-            return greedy.solve(chunk, limits, eps, 0.0)
+            codes = greedy.solve(chunk, limits, eps, 0.0)
+            if self.eps is not None and self.max_nonzeros is not None:
+                mark_unsure(chunk, codes, limits, eps, chunk.norms)
+            return codes
 
         return solve
 
@@ -134,6 +137,12 @@ class OMP(Coder):
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""
         return np.zeros(codes.shape[0])
+
+    def two_limits(self) -> tuple[PerSignal, PerSignal] | None:
+        """Return max_nonzeros and eps if both are given."""
+        if self.max_nonzeros is None or self.eps is None:
+            return None
+        return self.max_nonzeros, self.eps
 
     def error_bound(self) -> PerSignal | None:
         """Return the bound on the error; None if max_nonzeros may prevent it from being met."""

@@ -9,7 +9,11 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.base import Coder
+from smalto.coders.certificates import residuals_of
 from smalto.coders.coded import Coded
+from smalto.coders.codes import Codes
+from smalto.coders.parameters import of_rows
+from smalto.coders.signals import Signals
 from smalto.warn import warn
 
 ROUNDING = {4: 1e-5, 8: 1e-10}  # share of ‖x‖² that rounding in the Gram matrix may add to an error
@@ -28,6 +32,31 @@ def count_out_of_reach(
     if coded.short is not None:  # what rounding alone keeps from the bound is counted elsewhere
         missed &= (coded.short if groups is None else coded.short[groups[:-1]]) < 1.0
     return int(np.count_nonzero(missed))
+
+
+def warn_if_neither_limit(coder: Coder, codes: Codes, signals: Signals, D: Array) -> None:
+    """Warn if signals (or groups) have reached neither of the two limits of a pursuit."""
+    limits, groups, n = coder.two_limits(), signals.groups, len(signals)
+    if limits is None or not n:
+        return
+    numbers, counts = np.arange(n), np.diff(codes.indptr)
+    most, eps = map(np.asarray, limits)
+    if groups is None:
+        most, eps = (of_rows("limits", limit, numbers, n) for limit in limits)
+    else:
+        counts = np.maximum.reduceat(counts, groups[:-1])
+    few = counts < most
+    if not few.any():
+        return
+    left = residuals_of(signals, D.astype(np.float64), codes.as_csr(len(D)), numbers)
+    missed = few & exceeds(eps, 0.5 * left.squares, left.norms, D.dtype, groups)
+    if missed.any():
+        total = f"{n} signals" if groups is None else f"{len(counts)} groups"
+        message = (
+            f"neither max_nonzeros nor eps is reached for {np.count_nonzero(missed)} of {total}: no "
+            f"other atom lowers their errors"
+        )
+        warn(message)
 
 
 def exceeds(

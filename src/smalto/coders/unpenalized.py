@@ -25,6 +25,7 @@ from smalto.coders.signals import Signals
 # Singular values relative to the largest, and parts of signals and atoms, that are not only
 # rounding; and a value for coefficients that are otherwise too large to be rounded.
 _USABLE = {4: (1e-6, 1e-4), 8: (1e-12, 1e-8)}
+_ROUNDING = {4: 5e-7, 8: 5e-15}  # the same, up to which they may come from the rounding of atoms
 
 
 def free_atoms(signals: Signals, coder: Coder) -> Array | None:
@@ -84,8 +85,7 @@ class Elimination:
             return cls(D, free, atoms, basis, tuple(inverses), whole)
 
         basis = V[sizes > least * top]
-        rounding = max(D[free].shape) * float(np.finfo(dtype).eps)
-        all_directions = V[sizes > min(rounding, least) * top]
+        all_directions = V[sizes > _ROUNDING[dtype.itemsize] * top]
         whole = None
         if len(all_directions) > len(basis):
             whole = without_directions(all_directions, None)

@@ -48,7 +48,7 @@ def initial_state(
     if not (sample.max() > 0 or sample.min() < 0) and (coder.undecided or not stream):
         message = (
             f"all of the {sample.shape[0]} samples looked at are zero or masked: "
-            f"nothing to learn {'lam ' if stream else ''}from"
+            f"nothing to learn {'lam from: give one, as in Lasso(lam=0.1)' if stream else 'from'}"
         )
         raise ValueError(message)
     D, constraint = _first_dictionary(init, sample, n_atoms, batches, constraint, seed)
