@@ -133,13 +133,26 @@ def test_the_warning_says_what_helps():
         OMP(max_nonzeros=4, positive=True),
         OMP(max_nonzeros=4, look_ahead=False),
         JointOMP(max_nonzeros=4),
-        JointOMP(eps=0.0),
     ],
 )
 def test_small_entries_are_coded_beside_large_ones(coder, dtype, x):
     """The error, a difference of squares, is rounded to zero long before."""
     codes = encode(np.array([x], dtype), np.eye(4, dtype=dtype), coder)
     np.testing.assert_allclose(codes.toarray()[0], x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "coder", [OMP(6), OMP(6, positive=True), OMP(eps=0.0), L0(0.1), L0(0.0), JointOMP(6)], ids=repr
+)
+def test_signals_that_are_zero_have_no_atoms(coder, dtype):
+    rng = np.random.default_rng(0)
+    X, D = np.zeros((5, 8), dtype), rng.standard_normal((20, 8)).astype(dtype)
+    X[1] = rng.standard_normal(8)
+    codes = encode(X, D, coder, groups=np.arange(5) if isinstance(coder, JointOMP) else None)
+    counts = np.diff(codes.indptr)
+    assert counts[1] <= 8
+    assert counts.sum() == counts[1] > 0
 
 
 def test_a_small_error_is_met_before_the_number_of_nonzeros():

@@ -39,8 +39,9 @@ class GreedySolver:
     def solve(self, chunk: Chunk, limits: Array, eps: Array, gain: float) -> Codes:
         """Return the codes of a chunk.
 
-        Each signal has a limit on the number of nonzeros and on the squared error (``eps``); an
-        atom is added only if it reduces the squared error by more than ``gain``.
+        Each signal has a limit on the number of nonzeros and on the squared error (``eps``, infinite
+        and negative if there is none: rounding does not tell when an error is zero); an atom is added
+        only if it reduces the squared error by more than ``gain``.
         """
         check_squares(chunk)
         gram = with_fast_rows(lazy_gram(chunk.own, self.G, self.fast), self.fast)
@@ -52,7 +53,9 @@ class GreedySolver:
             with np.errstate(over="ignore", under="ignore"):
                 fast, given = Q.astype(np.float32, copy=False), None
         correlations = Correlations(Q, fast, given)
-        eps = np.where(eps > 0.0, eps, -np.inf)  # rounding does not tell when an error is zero
+        eps = np.where(
+            chunk.norms > 0.0, eps, 0.0
+        )  # signals that are zero have no atom to gain from
         targets = Targets(chunk.norms, limits, eps, gain)
         room = min(32, max(min(int(limits.max(initial=0)), width), 1))
         out = GrowingCodes(n, Q.dtype, room, width, room)

@@ -115,7 +115,9 @@ class OMP(Coder):
             limits = np.full(n, len(G), np.int64)
             if self.max_nonzeros is not None:
                 limits = of_rows("max_nonzeros", self.max_nonzeros, numbers, n).astype(np.int64)
-            eps = np.zeros(n) if self.eps is None else of_rows("eps", self.eps, numbers, n)
+            eps = np.full(n, -np.inf)
+            if self.eps is not None:
+                eps = of_rows("eps", self.eps, numbers, n)
             codes = greedy.solve(chunk, limits, eps, 0.0)
             if self.eps is not None and self.max_nonzeros is not None:
                 mark_unsure(chunk, codes, limits, eps, chunk.norms)
