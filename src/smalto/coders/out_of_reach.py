@@ -18,6 +18,7 @@ from smalto.warn import warn
 
 ROUNDING = {4: 1e-5, 8: 1e-10}  # share of ‖x‖² that rounding in the Gram matrix may add to an error
 _SHARE = 0.01  # of eps by which it may be exceeded if it is small
+_AT_ONCE = 4096  # rows whose residuals are in memory at a time
 _FINEST = {4: 1e-10, 8: 1e-13}  # share of ‖x‖² by which it may always be exceeded
 
 
@@ -46,10 +47,14 @@ def warn_if_neither_limit(coder: Coder, codes: Codes, signals: Signals, D: Array
     else:
         counts = np.maximum.reduceat(counts, groups[:-1])
     few = counts < most
-    if not few.any():
-        return
-    left = residuals_of(signals, D.astype(np.float64), codes.as_csr(len(D)), numbers)
-    missed = few & exceeds(eps, 0.5 * left.squares, left.norms, D.dtype, groups)
+    rows = np.flatnonzero(few if groups is None else np.repeat(few, np.diff(groups)))
+    squares, norms, plain = np.zeros(n), np.zeros(n), replace(signals, groups=None)
+    for begin in range(0, len(rows), _AT_ONCE):
+        some = rows[begin : begin + _AT_ONCE]
+        csr = codes.take(some).as_csr(len(D))
+        left = residuals_of(plain.take(some), D.astype(np.float64), csr, None)
+        squares[some], norms[some] = left.squares, left.norms
+    missed = few & exceeds(eps, 0.5 * squares, norms, D.dtype, groups)
     if missed.any():
         total = f"{n} signals" if groups is None else f"{len(counts)} groups"
         message = (
