@@ -40,7 +40,7 @@ _TINY = np.finfo(np.float64).tiny
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
 _WELL_CONDITIONED = 1e-9  # reciprocal: an error of a percent takes 1e-12 with 100 atoms
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
-_ORTHOGONAL = {4: 1e-6, 8: 1e-14}  # correlation with a unit atom that is only rounding
+_ORTHOGONAL = 1e-14  # correlation of a float64 residual with a unit atom that is only rounding
 
 # A function that codes some rows in float64, and says which of them its solver has marked.
 SolveAgain: TypeAlias = Callable[[Array], tuple[Codes, Array]]
@@ -123,29 +123,38 @@ class Mender:
             nothing = self._nothing(np.arange(len(self.signals)))
             return self._certain(rows, nothing), np.zeros(len(rows), np.bool_)
 
+        if again is None:
+            rows = rows[self._has_more_to_gain(codes)[rows]]
         for solve in (slowly,) if again is None else (again, slowly):
-            objective, open_ = self._objective(codes)
-            rows = rows[open_[rows]]
             if not rows.size:
                 break
             new, marked = solve(rows)
             candidates = codes.put(rows, new._replace(values=new.values.astype(self.dtype)))
-            better = self._objective(candidates)[0][rows] < objective[rows]
+            before, after = (self._objective(part)[rows] for part in (codes, candidates))
+            better, worse = after < before, after > before * (1.0 + _ROUNDING[4])
+            exact = codes._replace(values=codes.values.astype(np.float64)).put(rows, new)
             codes = codes.put(rows[better], candidates.take(rows[better]))
-            rows = rows[marked | ~better]
+            rows = rows[worse | (marked & self._has_more_to_gain(exact)[rows])]
         return codes
 
-    def _objective(self, codes: Codes) -> tuple[Array, Array]:
-        """Return the objectives, and for which rows (or groups) an atom might lower it."""
-        csr, groups = codes.as_csr(len(self.D)).astype(np.float64), self.signals.groups
-        left = residuals_of(self.signals, self.D, csr, self.numbers)
-        objective = 0.5 * left.squares + self.coder.penalty(csr, groups)
-        norms = np.linalg.norm(self.D, axis=1)
-        sizes = np.sqrt(left.norms) + abs(csr) @ norms
+    def _objective(self, codes: Codes) -> Array:
+        """Return the objective of each row, or of its group."""
+        left = self._residuals(codes)
+        penalties = self.coder.penalty(left.codes, self.signals.groups)
+        return _together(0.5 * left.squares + penalties, self.signals.groups)
+
+    def _has_more_to_gain(self, codes: Codes) -> Array:
+        """Return for which rows, or groups, an atom correlates with the residual, beyond rounding."""
+        left, norms = self._residuals(codes), np.linalg.norm(self.D, axis=1)
+        sizes = np.sqrt(left.norms) + abs(left.codes) @ norms
         C = left.C if self.coder.positive else np.abs(left.C)
         C = np.divide(C, norms, out=np.zeros_like(C), where=norms > 0)
-        able = C.max(axis=1, initial=0.0) > _ORTHOGONAL[self.dtype.itemsize] * sizes
-        return _together(objective, groups), _together(able.astype(np.float64), groups) > 0
+        able = C.max(axis=1, initial=0.0) > _ORTHOGONAL * sizes
+        return _together(able.astype(np.float64), self.signals.groups) > 0
+
+    def _residuals(self, codes: Codes) -> Residuals:
+        csr = codes.as_csr(len(self.D)).astype(np.float64)
+        return residuals_of(self.signals, self.D, csr, self.numbers)
 
     def _replace(
         self, codes: Codes, short: Array, solve: Callable[[Array], Codes], limit: float = 0.0
