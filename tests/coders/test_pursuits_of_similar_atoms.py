@@ -198,3 +198,14 @@ def test_gaps_of_small_error_bounds_in_float32(share):
     D, X = rng.standard_normal((64, 32)).astype("f"), rng.standard_normal((30, 32)).astype("f")
     codes, info = encode(X, D, ErrorBound(32 * share), return_info=True)
     assert np.all(info.gap <= 1e-3 * abs(codes).sum(axis=1))
+
+
+@pytest.mark.parametrize(("dtype", "eta"), [(np.float32, 1e-4), (np.float64, 1e-7)])
+def test_errors_out_of_reach_are_as_small_as_they_can_be(dtype, eta):
+    X, D = nearly_one_direction(dtype, eta, 20)
+    D = D[:10]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "eps is out of reach|.*codes are not proven optimal")
+        codes = encode(X, D, OMP(eps=1e-6))
+    best = greedy_errors(X, D, 8)[:, -1]
+    assert errors(X, D, codes).mean() <= 1.1 * best.mean()

@@ -88,7 +88,7 @@ class Mender:
 
         ``marked`` says which rows the solver has marked, and ``again`` codes some rows in float64.
         """
-        if marked.any() and self._pursues:
+        if marked.any() and self.coder.any_atom_scale and not is_certified(type(self.coder)):
             codes = self._continued(codes, np.flatnonzero(marked), again)
         short = self.shortfalls(codes)
         if again is not None:
@@ -104,13 +104,6 @@ class Mender:
         nothing = self._nothing(rows)
         codes = codes.put(rows, nothing._replace(values=nothing.values.astype(self.dtype)))
         return codes, self.shortfalls(codes)
-
-    @property
-    def _pursues(self) -> bool:
-        """Whether codes grow atom by atom, and not until an error is reached."""
-        coder = self.coder
-        grows = coder.any_atom_scale and not is_certified(type(coder))
-        return grows and coder.error_bound() is None
 
     def _continued(self, codes: Codes, rows: Array, again: SolveAgain | None) -> Codes:
         """Return codes of pursuits, of which rounding may have ended some too early.
