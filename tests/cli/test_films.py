@@ -1,13 +1,20 @@
 """The commands denoise and inpaint for films."""
 
+import os
 import re
+import signal
+import sys
+import time
 from fractions import Fraction
 
 import naive_image as naive
 import numpy as np
 import pytest
+from children import child
 from commands import run
 from PIL import Image
+
+from smalto.cli.errors import INTERRUPTED
 
 av = pytest.importorskip("av")
 
@@ -203,4 +210,29 @@ def test_what_goes_wrong_with_masks_of_films(tmp_path):
         assert done.exit_code == 1
         assert words in done.stderr.splitlines()[-1]
         assert "Traceback" not in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("command", ["denoise", "inpaint"])
+def test_ctrl_c_leaves_no_half_film(tmp_path, command):
+    source = written(tmp_path / "film.mp4", scene(18) * 20)
+    Image.fromarray(as_pixels(hole()[0])).save(tmp_path / "mask.png")
+    before = {path.name for path in tmp_path.iterdir()} | {"log"}
+    options = [command, source, "--threads", "1"]
+    options += ["--mask", tmp_path / "mask.png"] if command == "inpaint" else ["--sigma", "5"]
+    log, program = tmp_path / "log", "from smalto.cli import main; main()"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with (
+        log.open("w") as file,
+        child(program, *options, env=environment, stdout=file, stderr=file) as process,
+    ):
+        while "of 360 frames" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.wait()
+    text = log.read_text()
+    assert process.returncode == INTERRUPTED, text
+    assert "smalto: stopped: nothing was written" in text
+    assert "Traceback" not in text
     assert {path.name for path in tmp_path.iterdir()} == before

@@ -47,7 +47,7 @@ def named_color(text: str, tolerance: float) -> Color:
 
 
 def read_mask(path: Path, picture: PictureFile, source: Path) -> Array:
-    """Read a mask, True where it is not black, for the pixels as they are stored."""
+    """Read the mask of a picture, for its pixels as they are stored."""
     from smalto.image.files.picture_file import turned_back
 
     if path.is_dir():
@@ -119,9 +119,14 @@ def _mask_of_frames(path: Path) -> Callable[[Array], Array]:
 
 
 def _marks(path: Path) -> Array:
-    """A mask as it is to be seen, True where it is not black."""
-    marks = open_picture(path).upright().pixels
-    return np.asarray(marks.reshape(*marks.shape[:2], -1).any(axis=2))
+    """A mask as it is to be seen, True where it is neither black nor clear.
+
+    Black is not exact in files with loss: there, True where it is brighter than middle gray.
+    """
+    picture = open_picture(path).upright()
+    marks = picture.pixels.reshape(*picture.pixels.shape[:2], -1)
+    damaged = (marks > 127 if picture.is_lossy else marks != 0).any(axis=2)
+    return np.asarray(damaged if picture.alpha is None else damaged & (picture.alpha > 0))
 
 
 def _check_shape(path: Path, damaged: Array, pixels: Array, what: str) -> None:

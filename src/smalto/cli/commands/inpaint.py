@@ -46,8 +46,8 @@ def inpaint(
     mask: Annotated[
         Path | None,
         typer.Option(
-            help="A picture of the same size that is black where the other one is undamaged; or a "
-            "folder with such a picture for each, by name. For a film, such a picture for all "
+            help="A picture of the same size that is black or clear where the other one is undamaged; "
+            "or a folder with such a picture for each, by name. For a film, such a picture for all "
             "frames, or a film that is darker than middle gray there.",
             show_default=False,
         ),
