@@ -299,6 +299,23 @@ def test_masks_with_loss_and_masks_on_a_clear_ground(tmp_path, model):
         assert "11.1 % of the pixels are damaged" in done.stderr
 
 
+def test_masks_grow(tmp_path, model):
+    mask = np.zeros((24, 24), bool)
+    mask[6:14, 20:24] = True
+    larger = np.zeros((24, 24), bool)
+    larger[4:16, 18:24] = True
+    put(tmp_path / "a.png", np.where(mask[:, :, None], np.uint8([255, 0, 0]), photo()))
+    put(tmp_path / "mask.png", larger.astype(np.uint8))
+    results = []
+    for where in (["--mask", tmp_path / "mask.png"], ["--mask-color", "red", "--mask-grow", 2]):
+        out = tmp_path / f"out{len(results)}.png"
+        done = run("inpaint", tmp_path / "a.png", *where, "-o", out, "--model", model)
+        assert done.exit_code == 0, done.output
+        assert "12.5 % of the pixels are damaged" in done.stderr
+        results.append(open_picture_file(out).pixels)
+    np.testing.assert_array_equal(*results)
+
+
 def test_plots_replace_no_pictures(tmp_path, model):
     photos = tmp_path / "photos"
     photos.mkdir()

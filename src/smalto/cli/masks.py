@@ -61,6 +61,13 @@ def read_mask(path: Path, picture: PictureFile, source: Path) -> Array:
     return turned_back(damaged, picture.metadata.orientation)
 
 
+def grown(damaged: Array, pixels: int) -> Array:
+    """A mask with all pixels that are at most so many rows and columns away from its own."""
+    from scipy import ndimage
+
+    return np.asarray(ndimage.maximum_filter(damaged, 2 * pixels + 1)) if pixels else damaged
+
+
 def has_color(picture: PictureFile, color: Color) -> Array:
     """A mask of the pixels that have a color."""
     damaged = color.marks(picture.pixels, *picture.range)

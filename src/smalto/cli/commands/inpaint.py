@@ -15,6 +15,7 @@ from smalto.cli.errors import fail
 from smalto.cli.films import check_film_options, is_film, restore_film
 from smalto.cli.masks import (
     Color,
+    grown,
     has_color,
     is_transparent,
     mask_of_frames,
@@ -69,6 +70,14 @@ def inpaint(
         bool,
         typer.Option("--mask-alpha", help="Alternatively, pixels that are not opaque are damaged."),
     ] = False,
+    mask_grow: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Pixels that are at most this far from damaged ones count as damaged: colors next to "
+            "damage are spoilt in JPEG files and films.",
+        ),
+    ] = 0,
     effort: Annotated[
         int | None,
         typer.Option(
@@ -116,7 +125,7 @@ def inpaint(
             "--compare": compare, "--report": report, "--jobs": jobs > 1,
         }  # fmt: skip
         check_film_options(pictures, only_pictures)
-        _fill_film(pictures[0], out, force, mask, color, threads)
+        _fill_film(pictures[0], out, force, mask, color, mask_grow, threads)
         return
     plan = plan_of(pictures, out, compare, report, force)
 
@@ -130,7 +139,7 @@ def inpaint(
     def restore(picture: PictureFile, settings: Settings) -> Restored:
         from smalto import image
 
-        damaged = damage(picture, settings.source)
+        damaged = grown(damage(picture, settings.source), mask_grow)
         about = f"{100 * damaged.mean():.1f} % of the pixels are damaged"
         settings.say(about)
         pixels = image.inpaint(
@@ -156,6 +165,7 @@ def _fill_film(
     force: bool,
     mask: Path | None,
     color: Color | None,
+    grow: int,
     threads: int | None,
 ) -> None:
     """Fill in the pixels of a film that are marked or have a color or, without both, are clear."""
@@ -167,7 +177,7 @@ def _fill_film(
         mark = mask_of_frames(source, mask, color)
 
         def marked(frame: Array) -> Array:
-            damaged = mark(frame)
+            damaged = grown(mark(frame), grow)
             shares.append(float(damaged.mean()))
             return damaged
 
