@@ -41,6 +41,10 @@ from smalto.cli.restoration import Restored, Settings, dictionary_settings, rest
 if TYPE_CHECKING:
     from smalto.image.files.picture_file import PictureFile
 
+_GROW = (
+    2  # pixels around the damage of a film whose colors it spoils: they have half of the resolution
+)
+
 
 def inpaint(
     pictures: PictureFiles,
@@ -71,13 +75,14 @@ def inpaint(
         typer.Option("--mask-alpha", help="Alternatively, pixels that are not opaque are damaged."),
     ] = False,
     mask_grow: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
             help="Pixels that are at most this far from damaged ones count as damaged: colors next to "
             "damage are spoilt in JPEG files and films.",
+            show_default="0 for pictures, 2 for films",
         ),
-    ] = 0,
+    ] = None,
     effort: Annotated[
         int | None,
         typer.Option(
@@ -125,7 +130,8 @@ def inpaint(
             "--compare": compare, "--report": report, "--jobs": jobs > 1,
         }  # fmt: skip
         check_film_options(pictures, only_pictures)
-        _fill_film(pictures[0], out, force, mask, color, mask_grow, threads)
+        grow = _GROW if mask_grow is None else mask_grow
+        _fill_film(pictures[0], out, force, mask, color, grow, threads)
         return
     plan = plan_of(pictures, out, compare, report, force)
 
@@ -139,7 +145,7 @@ def inpaint(
     def restore(picture: PictureFile, settings: Settings) -> Restored:
         from smalto import image
 
-        damaged = grown(damage(picture, settings.source), mask_grow)
+        damaged = grown(damage(picture, settings.source), mask_grow or 0)
         about = f"{100 * damaged.mean():.1f} % of the pixels are damaged"
         settings.say(about)
         pixels = image.inpaint(
