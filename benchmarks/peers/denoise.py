@@ -8,15 +8,19 @@ their number.
 
 Run it with ``python -m benchmarks.peers.denoise``. It reads the twelve gray pictures of
 ``test_images/set12`` in the folder named by SMALTO_DATA, with ``--color`` squares from the middle
-of those of ``test_images/kodak12``; without it, it takes two packaged photographs.
+of those of ``test_images/kodak12``; without it, it takes two packaged photographs. With ``--kept``
+every result is also added to a file, and those that are there are not computed again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,6 +95,37 @@ def _middle(image: Array, side: int) -> Array:
     return image[row : row + side, column : column + side]
 
 
+def _measured(
+    way: Callable[[Array, float], Array], noisy: Array, clean: Array, sigma: float
+) -> Any:
+    """What a method makes of a picture, and the time that it takes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wall, busy = time.perf_counter(), time.process_time()
+        restored = way(noisy, sigma)
+        wall, busy = time.perf_counter() - wall, time.process_time() - busy
+    return {"psnr": psnr(clean, restored), "seconds": wall, "busy": busy}
+
+
+class Kept:
+    """Results in a file, one line each, so that a long comparison can be gone on with."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        lines = path.read_text().splitlines() if path is not None and path.exists() else []
+        self._found = {json.dumps(case): result for case, result in map(json.loads, lines)}
+
+    def get(self, case: dict[str, Any], measure: Callable[[], Any]) -> Any:
+        """The result of a case: one that was kept, or else a new one."""
+        key = json.dumps(case)
+        if key not in self._found:
+            self._found[key] = measure()
+            if self.path is not None:
+                with self.path.open("a") as file:
+                    file.write(json.dumps([case, self._found[key]]) + "\n")
+        return self._found[key]
+
+
 def main() -> None:
     """Run the comparison."""
     parser = argparse.ArgumentParser(
@@ -105,19 +140,18 @@ def main() -> None:
     parser.add_argument("--set", default=None, help="folder of test_images to take")
     parser.add_argument("--color", action="store_true", help="color pictures")
     parser.add_argument("--side", type=int, default=256, help="of the squares of color pictures")
+    parser.add_argument("--kept", type=Path, default=None, help="file to go on with")
     add_common(parser)
     options = parser.parse_args()
     about = machine()
     announce(about)
-    images = pictures(
-        options.set or ("kodak12" if options.color else "set12"),
-        gray=not options.color,
-        quick=options.quick,
-    )
+    folder = options.set or ("kodak12" if options.color else "set12")
+    images = pictures(folder, gray=not options.color, quick=options.quick)
     if options.color:
         images = {name: _middle(image, options.side) for name, image in images.items()}
     titles = NAMES if options.set is None and not options.color else {}
     ways = methods(options)
+    kept = Kept(options.kept)
     entries = []
     for sigma in options.sigmas:
         rows: list[list[Any]] = []
@@ -128,23 +162,16 @@ def main() -> None:
             noisy = (clean + noise).astype(np.float32)
             row: list[Any] = [titles.get(name, name), psnr(clean, noisy)]
             for method, way in ways.items():
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    wall, busy = time.perf_counter(), time.process_time()
-                    restored = way(noisy, sigma)
-                    wall, busy = time.perf_counter() - wall, time.process_time() - busy
-                row.append(psnr(clean, restored))
-                entries.append(
-                    {
-                        "sigma": sigma,
-                        "picture": titles.get(name, name),
-                        "shape": clean.shape,
-                        "method": method,
-                        "psnr": row[-1],
-                        "seconds": wall,
-                        "busy": busy,
-                    }
-                )
+                case = {
+                    "set": folder,
+                    "shape": clean.shape,
+                    "sigma": sigma,
+                    "picture": name,
+                    "method": method,
+                }
+                result = kept.get(case, partial(_measured, way, noisy, clean, sigma))
+                row.append(result["psnr"])
+                entries.append(case | result | {"picture": titles.get(name, name)})
             rows.append(row)
         means = [float(np.mean([row[i] for row in rows])) for i in range(1, len(ways) + 2)]
         print(f"sigma = {sigma:g}: peak signal-to-noise ratio in dB")

@@ -283,6 +283,67 @@ def test_masks_by_color_by_alpha_and_by_folder(tmp_path, model):
     assert (tmp_path / "all" / "a.png").exists()
 
 
+def test_masks_with_loss_and_masks_on_a_clear_ground(tmp_path, model):
+    mask = np.zeros((24, 24), bool)
+    mask[6:14, 5:13] = True
+    white = np.full((24, 24), 255, np.uint8)
+    put(tmp_path / "a.png", photo())
+    Image.fromarray(white * mask).save(tmp_path / "loss.jpg", quality=85)
+    put(tmp_path / "clear.png", white, white * mask)
+    assert np.any(open_picture_file(tmp_path / "loss.jpg").pixels[~mask] > 0)
+    for name in ("loss.jpg", "clear.png"):
+        out = tmp_path / f"{name}-out.png"
+        done = run("inpaint", tmp_path / "a.png", "--mask", tmp_path / name, "-o", out,
+                   "--model", model)  # fmt: skip
+        assert done.exit_code == 0, done.output
+        assert "11.1 % of the pixels are damaged" in done.stderr
+
+
+def test_masks_grow(tmp_path, model):
+    mask = np.zeros((24, 24), bool)
+    mask[6:14, 20:24] = True
+    larger = np.zeros((24, 24), bool)
+    larger[4:16, 18:24] = True
+    put(tmp_path / "a.png", np.where(mask[:, :, None], np.uint8([255, 0, 0]), photo()))
+    put(tmp_path / "mask.png", larger.astype(np.uint8))
+    results = []
+    for where in (["--mask", tmp_path / "mask.png"], ["--mask-color", "red", "--mask-grow", 2]):
+        out = tmp_path / f"out{len(results)}.png"
+        done = run("inpaint", tmp_path / "a.png", *where, "-o", out, "--model", model)
+        assert done.exit_code == 0, done.output
+        assert "12.5 % of the pixels are damaged" in done.stderr
+        results.append(open_picture_file(out).pixels)
+    np.testing.assert_array_equal(*results)
+
+
+def test_plots_replace_no_pictures(tmp_path, model):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    put(photos / "a.png", noisy())
+    put(photos / "a.tif", noisy())
+    put(photos / "b.png", noisy())
+    out, plots = tmp_path / "clean", tmp_path / "plots"
+    before = {path: path.read_bytes() for path in photos.iterdir()}
+    for arguments in (
+        [photos / "b.png", "-o", tmp_path / "c.png", "--compare", tmp_path / "c.png"],
+        [photos / "b.png", "-o", tmp_path / "c.png", "--compare", photos / "b.png", "--force"],
+        [photos, "-o", out, "--compare", out],
+        [photos, "-o", out, "--compare", photos, "--force"],
+    ):
+        done = run("denoise", *arguments, "--model", model)
+        assert done.exit_code == 1
+        (line,) = done.stderr.splitlines()
+        assert "--compare would write its plot over" in line
+    assert {path: path.read_bytes() for path in photos.iterdir()} == before
+    done = run("denoise", photos, "-o", out, "--compare", plots, "--model", model)
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in plots.iterdir()} == {"a.png.png", "a.tif.png", "b.png"}
+    (out / "b.png").unlink()
+    done = run("denoise", photos, "-o", out, "--compare", plots, "--model", model)
+    assert done.exit_code == 1
+    assert "b.png already exists: use --force" in done.stderr
+
+
 def test_a_mask_is_for_the_picture_as_it_is_shown(tmp_path, model):
     stored = photo()[:20]
     shown = PictureFile(stored, None, Metadata(exif=turned_exif(6))).upright().pixels

@@ -199,6 +199,22 @@ def test_restoration(tmp_path):
     assert found["inpaint_video"] > max(others) > 15
 
 
+def test_results_that_were_kept_are_not_computed_again(tmp_path):
+    from benchmarks.peers.denoise import Kept
+
+    asked = []
+
+    def measure():
+        asked.append(1)
+        return {"psnr": 30.0 + len(asked)}
+
+    for _ in range(2):
+        kept = Kept(tmp_path / "kept.jsonl")
+        assert kept.get({"sigma": 15.0, "shape": (4, 5)}, measure) == {"psnr": 31.0}
+        assert kept.get({"sigma": 25.0, "shape": (4, 5)}, measure) == {"psnr": 32.0}
+    assert Kept(None).get({"sigma": 15.0, "shape": (4, 5)}, measure) == {"psnr": 33.0}
+
+
 def test_sparse_pca(tmp_path):
     printed, content = run("sparse_pca", tmp_path)
     assert "smalto, soonest" in printed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,13 +58,14 @@ def plan_of(
     outs = _outputs(sources, out)
     plots: list[Path | None] = [None] * len(outs)
     if compare is not None:
-        _make_folder(compare)
-        plots = [compare / f"{path.stem}.png" for path in outs]
+        plots = [*_plots(compare, outs)]
     tasks = [
         Task(*files)
         for files in zip(sources, outs, plots, strict=True)
         if force or not files[1].exists()
     ]
+    for task in tasks:
+        _check_plot(task, [*sources, *outs], force)
     return Plan(tasks, out, len(sources) - len(tasks), report)
 
 
@@ -94,9 +96,26 @@ def _single(source: Path, out: Path | None, compare: Path | None, force: bool) -
             else source.with_name(f"{source.stem}-restored{_ending(source)}")
         )
     check_picture_output(out, force)
-    if compare is not None:
-        check_output(compare, force, PLOT_SUFFIXES)
-    return Task(source, out, compare)
+    task = Task(source, out, compare)
+    _check_plot(task, [source, out], force)
+    return task
+
+
+def _plots(folder: Path, outs: list[Path]) -> list[Path]:
+    """Where to plot each picture; with its whole name if another one differs in the ending only."""
+    _make_folder(folder)
+    counts = Counter(path.stem.lower() for path in outs)
+    names = [path.stem if counts[path.stem.lower()] == 1 else path.name for path in outs]
+    return [folder / f"{name}.png" for name in names]
+
+
+def _check_plot(task: Task, pictures: list[Path], force: bool) -> None:
+    """Fail if a plot cannot be written, or would replace a picture."""
+    if task.compare is None:
+        return
+    if task.compare.resolve() in {picture.resolve() for picture in pictures}:
+        fail(f"--compare would write its plot over {task.compare}: give another name or folder")
+    check_output(task.compare, force, PLOT_SUFFIXES)
 
 
 def _ending(source: Path) -> str:

@@ -24,22 +24,29 @@ _TASK = 16  # groups combined as one task
 
 
 def denoise_in_rounds(
-    noisy: Array, clean: Array, sigma: float, side: int, n_rounds: int, n_threads: int
+    noisy: Array,
+    clean: Array,
+    sigma: float,
+    sides: tuple[int, ...],
+    n_rounds: int,
+    n_threads: int,
 ) -> Array:
     """Denoise a picture (height, width, channels), of which ``clean`` is a good estimate.
 
     A round combines the patches of a picture ``left``, at first the noisy one, with the weights
     that would suit the present estimate. This gives the next estimate, towards which ``left`` moves:
-    it has less noise from round to round. Groups of patches with sides of ``side`` pixels are formed
-    in ``left``, at first in the estimate.
+    it has less noise from round to round. Groups of square patches, whose sides take turns, are
+    formed in ``left``, at first in the estimate.
     """
-    size = (min(side, noisy.shape[0]), min(side, noisy.shape[1]))
+    size = (0, 0)
     dtype = noisy.dtype
     noisy, clean = ((part / sigma).astype(dtype) for part in (noisy, clean))
     left = noisy
     groups = np.empty((0, 0), np.int64)
     for number in follow(range(n_rounds), "denoising in rounds"):
         if number % _MATCHED == 0:
+            side = sides[number // _MATCHED % len(sides)]
+            size = (min(side, noisy.shape[0]), min(side, noisy.shape[1]))
             guide = PatchGrid((left if number else clean)[None], size)
             groups = similar_groups(guide, _MEMBERS, n_threads, stride=_SPACING)
         kept = _KEPT * (1.0 - (number + 1) / n_rounds)
@@ -76,10 +83,7 @@ def _deviations(pixels: Array, groups: Array, size: tuple[int, int]) -> Array:
 def _average_of_combinations(
     left: PatchGrid, guide: PatchGrid, groups: Array, noise: Array, n_threads: int
 ) -> Array:
-    """Average the combined patches of all groups, which have this noise left.
-
-    Groups weigh more the fewer degrees of freedom they have.
-    """
+    """Average the combined patches of all groups, which have this noise left."""
     average = PatchAverage(left.pixels.shape[1:], left.size)
     n, dtype = groups.shape[1], left.pixels.dtype
     with single_threaded_blas():
@@ -98,7 +102,7 @@ def _average_of_combinations(
                 number: int, Z: Array = Z, X: Array = X, own: Array = own, out: Array = weights
             ) -> None:
                 some = slice(number * _TASK, (number + 1) * _TASK)
-                out[some] = combine_patches(Z[some], X[some], own[some])[:, None]
+                out[some] = combine_patches(Z[some], X[some], own[some])
 
             run_tasks(task, -(-len(members) // _TASK), n_threads)
             patches = Z.reshape(members.size, -1)
@@ -111,9 +115,10 @@ def combine_patches(Z: Array, X: Array, noise: Array) -> Array:
 
     ``min_Θ ‖X − ΘX‖² + m σ²‖Θ‖²``, where the weights of each patch sum to one: this has the least
     expected error if Z is X and white noise, whose σ for each group is in ``noise``. Return the
-    weight of each group in an average.
+    weights (groups, n) of the patches in an average: the inverse of the share of the noise that is
+    left in them.
     """
-    m = X.shape[2]
+    n, m = X.shape[1:]
     means = Z.mean(axis=1, keepdims=True)
     Z -= means
     # With the mean patch subtracted, Θ is 11ᵀ/n + X (XᵀX + m σ² I)⁻¹ Xᵀ.
@@ -121,6 +126,7 @@ def combine_patches(Z: Array, X: Array, noise: Array) -> Array:
     covariance = W @ W.transpose(0, 2, 1)
     covariance[:, np.arange(m), np.arange(m)] += (m * noise**2)[:, None].astype(X.dtype)
     whiten(covariance, W)  # Θ is now 11ᵀ/n + WᵀW
-    np.matmul(W.transpose(0, 2, 1), W @ Z, out=Z)
+    Theta = W.transpose(0, 2, 1) @ W
+    np.matmul(Theta, Z, out=Z)
     Z += means
-    return np.asarray(1.0 / (1.0 + np.einsum("gmn,gmn->g", W, W)))
+    return np.asarray(1.0 / (1.0 / n + np.einsum("gij,gij->gi", Theta, Theta)))

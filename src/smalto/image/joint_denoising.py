@@ -20,9 +20,9 @@ from smalto.image.similar_patches import (
 _SLACK = 0.2  # standard deviations by which the mean energy of a group may exceed that of noise
 _SHARING = 16  # patches per group that share their atoms
 _SIDES = 8, 10  # of the patches that are coded over one another, if those over atoms are ...
-_LARGE = 12  # ... smaller than this, or not
-_ROUND_SIDES = 6, 7  # of the patches that are combined in rounds, likewise
-_SHARE = 0.65  # of the result of the rounds, in the mean of it and what was before
+_LARGE, _VERY_LARGE = 12, 16  # ... smaller than the first of these, or not
+_ROUND_SIDES = (6, 5), (7, 5), (7,)  # in turn, of those combined in rounds, likewise for both
+_SHARE = 0.57  # of the result of the rounds, in the mean of it and what was before
 
 
 def color_axes(pixels: Array) -> Array:
@@ -69,8 +69,9 @@ def denoise_jointly(
     clean[:, :, 0] = combine(estimates, sigma, n_threads)
     if level.rounds:
         pixels = np.concatenate([grid.pixels[0] for grid in noisy], axis=2)
-        side = _ROUND_SIDES[max(noisy[0].size) >= _LARGE]
-        other = denoise_in_rounds(pixels, clean, sigma, side, level.rounds, n_threads)
+        longest = max(noisy[0].size)
+        sides = _ROUND_SIDES[(longest >= _LARGE) + (longest >= _VERY_LARGE)]
+        other = denoise_in_rounds(pixels, clean, sigma, sides, level.rounds, n_threads)
         clean += _SHARE * (other - clean)
     return clean
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from smalto.checks import Array
 from smalto.cli.errors import fail
-from smalto.cli.films import is_film, restore_film
+from smalto.cli.films import check_film_options, is_film, restore_film
 from smalto.cli.inputs import open_picture
 from smalto.cli.option_types import (
     Atoms,
@@ -114,21 +115,23 @@ def denoise(
     if gain is not None and not gain > 0:
         fail(f"--gain must be > 0, got {gain:g}")
     if any(is_film(picture) for picture in pictures):
-        if len(pictures) > 1:
-            fail("a film can only be denoised alone")
-        unfit = {
+        only_pictures = {
             "--sigma-map": sigma_map, "--poisson": poisson, "--model": model, "--compare": compare,
             "--report": report, "--sure": sure, "--jobs": jobs > 1, "--effort 2": effort == 2,
         }  # fmt: skip
-        for name, value in unfit.items():
-            if value:
-                fail(f"{name} is for pictures, not for films")
+        check_film_options(pictures, only_pictures)
         sizes = {"n_atoms": atoms, "patch_size": patch}
         given = {name: value for name, value in sizes.items() if value is not None}
-        restore_film(
-            pictures[0], out, force, sigma=sigma, effort=effort or 0, n_threads=threads, random_state=seed,
-            **given,
-        )  # fmt: skip
+
+        def restore_frames(frames: Iterator[Array]) -> Iterator[Array]:
+            from smalto.image import denoise_video
+
+            return denoise_video(
+                frames, channel_axis=2, sigma=sigma, effort=effort or 0, n_threads=threads,
+                random_state=seed, **given,
+            )  # fmt: skip
+
+        restore_film(pictures[0], out, force, "denoising", restore_frames)
         return
     plan = plan_of(pictures, out, compare, report, force)
 

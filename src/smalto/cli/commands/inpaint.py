@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +12,16 @@ import typer
 
 from smalto.checks import Array
 from smalto.cli.errors import fail
-from smalto.cli.inputs import open_picture
+from smalto.cli.films import check_film_options, is_film, restore_film
+from smalto.cli.masks import (
+    Color,
+    grown,
+    has_color,
+    is_transparent,
+    mask_of_frames,
+    named_color,
+    read_mask,
+)
 from smalto.cli.option_types import (
     Atoms,
     Compare,
@@ -30,14 +41,19 @@ from smalto.cli.restoration import Restored, Settings, dictionary_settings, rest
 if TYPE_CHECKING:
     from smalto.image.files.picture_file import PictureFile
 
+_GROW = (
+    2  # pixels around the damage of a film whose colors it spoils: they have half of the resolution
+)
+
 
 def inpaint(
     pictures: PictureFiles,
     mask: Annotated[
         Path | None,
         typer.Option(
-            help="A picture of the same size that is black where the other one is undamaged; or a "
-            "folder with such a picture for each, by name.",
+            help="A picture of the same size that is black or clear where the other one is undamaged; "
+            "or a folder with such a picture for each, by name. For a film, such a picture for all "
+            "frames, or a film that is darker than middle gray there.",
             show_default=False,
         ),
     ] = None,
@@ -58,15 +74,25 @@ def inpaint(
         bool,
         typer.Option("--mask-alpha", help="Alternatively, pixels that are not opaque are damaged."),
     ] = False,
+    mask_grow: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Pixels that are at most this far from damaged ones count as damaged: colors next to "
+            "damage are spoilt in JPEG files and films.",
+            show_default="0 for pictures, 2 for films",
+        ),
+    ] = None,
     effort: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
             max=2,
             help="Quality against time: 0 codes patches one by one, 1 fills similar ones together, 2 "
             "does both, with more and larger groups.",
+            show_default="1",
         ),
-    ] = 1,
+    ] = None,
     out: RestoredFile = None,
     model: ModelFile = None,
     atoms: Atoms = None,
@@ -78,7 +104,7 @@ def inpaint(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Fill in the damaged pixels of pictures.
+    """Fill in the damaged pixels of pictures, or of a film.
 
     They may be under text or scratches, or just missing. Say which ones with a mask, by their color,
     or by transparency. Known pixels, and all that the file says beside its pixels, stay as they are.
@@ -90,32 +116,43 @@ def inpaint(
       smalto inpaint scan.jpg --mask-color red --mask-tolerance 40 -o restored.png
 
       smalto inpaint scans/ --mask masks/ -o restored/ --report restored.html
+
+      smalto inpaint film.mp4 --mask logo.png -o restored.mp4
     """
     if (mask is not None) + (mask_color is not None) + mask_alpha != 1:
         fail("say where the damage is: with one of --mask, --mask-color and --mask-alpha")
-    color = None if mask_color is None else _color(mask_color)
+    color = None if mask_color is None else named_color(mask_color, mask_tolerance)
     if mask is not None and not mask.exists():
         fail(f"there is no file {mask}")
+    if any(is_film(picture) for picture in pictures):
+        only_pictures = {
+            "--effort": effort is not None, "--model": model, "--atoms": atoms, "--patch": patch,
+            "--compare": compare, "--report": report, "--jobs": jobs > 1,
+        }  # fmt: skip
+        check_film_options(pictures, only_pictures)
+        grow = _GROW if mask_grow is None else mask_grow
+        _fill_film(pictures[0], out, force, mask, color, grow, threads)
+        return
     plan = plan_of(pictures, out, compare, report, force)
 
     def damage(picture: PictureFile, source: Path) -> Array:
         if mask is not None:
-            return _read_mask(mask, picture, source)
+            return read_mask(mask, picture, source)
         if color is not None:
-            return _has_color(picture, color, str(mask_color), mask_tolerance)
-        return _is_transparent(picture, source)
+            return has_color(picture, color)
+        return is_transparent(picture, source)
 
     def restore(picture: PictureFile, settings: Settings) -> Restored:
         from smalto import image
 
-        damaged = damage(picture, settings.source)
+        damaged = grown(damage(picture, settings.source), mask_grow or 0)
         about = f"{100 * damaged.mean():.1f} % of the pixels are damaged"
         settings.say(about)
         pixels = image.inpaint(
             picture.pixels,
             damaged,
             channel_axis=picture.channel_axis,
-            effort=effort,
+            effort=1 if effort is None else effort,
             callbacks=(settings.watch,),
             n_threads=settings.n_threads,
             random_state=seed,
@@ -128,54 +165,34 @@ def inpaint(
     restore_all(plan, restore, "inpainting", jobs, threads)
 
 
-def _read_mask(path: Path, picture: PictureFile, source: Path) -> Array:
-    """Read a mask, True where it is not black, for the pixels as they are stored."""
-    from smalto.image.files.picture_file import turned_back
+def _fill_film(
+    source: Path,
+    out: Path | None,
+    force: bool,
+    mask: Path | None,
+    color: Color | None,
+    grow: int,
+    threads: int | None,
+) -> None:
+    """Fill in the pixels of a film that are marked or have a color or, without both, are clear."""
+    shares: list[float] = []  # of damaged pixels, for each frame
 
-    if path.is_dir():
-        found = sorted(p for p in path.iterdir() if p.stem == source.stem)
-        if not found:
-            message = f"{source}: there is no mask {source.stem}.* in {path}"
+    def restore(frames: Iterator[Array]) -> Iterator[Array]:
+        from smalto.image import inpaint_video
+
+        mark = mask_of_frames(source, mask, color)
+
+        def marked(frame: Array) -> Array:
+            damaged = grown(mark(frame), grow)
+            shares.append(float(damaged.mean()))
+            return damaged
+
+        frames, again = tee(frames)  # each is asked for a frame, then for its mask
+        colors = (frame[:, :, :3] for frame in frames)
+        yield from inpaint_video(colors, map(marked, again), channel_axis=2, n_threads=threads)
+        if not any(shares):
+            message = f"no pixel of {source} is damaged" if color is None else color.not_found()
             raise ValueError(message)
-        path = found[0]
-    marks = open_picture(path).upright().pixels
-    shown = picture.upright().pixels.shape[:2]
-    if marks.shape[:2] != shown:
-        message = (
-            f"{path} is {marks.shape[1]} x {marks.shape[0]}, the picture {shown[1]} x {shown[0]}: "
-            "they must have the same size"
-        )
-        raise ValueError(message)
-    damaged = np.asarray(marks.reshape(*shown, -1).any(axis=2))
-    return turned_back(damaged, picture.metadata.orientation)
 
-
-def _color(text: str) -> Array:
-    """Return a color, red, green and blue from 0 to 255."""
-    from PIL import ImageColor
-
-    try:
-        return np.array(ImageColor.getrgb(text)[:3])
-    except ValueError:
-        fail(f"--mask-color must be a color such as red or '#ff0000', got {text!r}")
-
-
-def _has_color(picture: PictureFile, color: Array, name: str, tolerance: float) -> Array:
-    """A mask of the pixels that have a color."""
-    low, high = picture.range
-    pixels = picture.pixels if picture.pixels.ndim == 3 else picture.pixels[:, :, None]
-    levels = (pixels.astype(np.float64) - low) * (255.0 / ((high - low) or 1.0))
-    damaged = (np.abs(levels - color) <= tolerance + 1e-6).all(axis=2)
-    if not damaged.any():
-        message = f"no pixel has the color {name}: try a larger --mask-tolerance"
-        raise ValueError(message)
-    return np.asarray(damaged)
-
-
-def _is_transparent(picture: PictureFile, source: Path) -> Array:
-    """A mask of the pixels that are not opaque."""
-    if picture.alpha is None:
-        message = f"{source} has no alpha channel: use --mask or --mask-color"
-        raise ValueError(message)
-    most = 1.0 if picture.alpha.dtype.kind == "f" else np.iinfo(picture.alpha.dtype).max
-    return np.asarray(picture.alpha < most)
+    restore_film(source, out, force, "inpainting", restore, layout="rgba")
+    typer.echo(f"{100 * sum(shares) / len(shares):.1f} % of the pixels were damaged", err=True)
