@@ -45,11 +45,10 @@ def doubtful(
     """
     found = False if tame else cancelling(codes, chunk.norms, coder, atoms)
     stuck = chunk.stuck is not None and chunk.stuck[0] > 0
-    marked = chunk.rounds.min(initial=0) < 0
-    if found is False and not stuck and not marked and delicate is False:
+    marked = chunk.rounds < 0
+    if found is False and not stuck and delicate is False and not marked.any():
         return _NO_ROWS
-    marks = chunk.rounds < 0
-    rows = np.flatnonzero(np.broadcast_to(found | stuck | marks | delicate, len(chunk.Q)))
+    rows = np.flatnonzero(np.broadcast_to(found | stuck | marked | delicate, len(chunk.Q)))
     return whole_groups(rows, chunk.groups)
 
 

@@ -53,9 +53,7 @@ class GreedySolver:
             with np.errstate(over="ignore", under="ignore"):
                 fast, given = Q.astype(np.float32, copy=False), None
         correlations = Correlations(Q, fast, given)
-        eps = np.where(
-            chunk.norms > 0.0, eps, 0.0
-        )  # signals that are zero have no atom to gain from
+        eps = np.where(chunk.norms > 0.0, eps, 0.0)  # zero signals end at once
         targets = Targets(chunk.norms, limits, eps, gain)
         room = min(32, max(min(int(limits.max(initial=0)), width), 1))
         out = GrowingCodes(n, Q.dtype, room, width, room)

@@ -112,9 +112,8 @@ class JointOMP(Coder):
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
         most = len(G) if self.max_nonzeros is None else int(self.max_nonzeros)
-        eps = (
-            -np.inf if self.eps is None else float(self.eps)
-        )  # rounding does not tell what is zero
+        # Without a limit on the error: rounding does not tell when it is zero.
+        eps = -np.inf if self.eps is None else float(self.eps)
         targets = Targets(most, eps, bool(self.look_ahead))
         exact = _dictionary(G, G.reshape(-1))
         fast = exact if G.dtype == np.float32 else _dictionary(G, float32_copy(G.reshape(-1)))

@@ -41,9 +41,7 @@ from smalto.cli.restoration import Restored, Settings, dictionary_settings, rest
 if TYPE_CHECKING:
     from smalto.image.files.picture_file import PictureFile
 
-_GROW = (
-    2  # pixels around the damage of a film whose colors it spoils: they have half of the resolution
-)
+_GROW = 2  # pixels around the damage of a film: colors, of half the resolution, are spoilt there
 
 
 def inpaint(
