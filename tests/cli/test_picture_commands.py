@@ -151,6 +151,7 @@ def odd(tmp_path):
     picture.convert("1").save(folder / "bits.png")
     picture.convert("P").save(folder / "palette.gif")
     Image.new("1", (15_000, 15_000)).save(folder / "bomb.png")
+    picture.convert("I").save(folder / "signed.tif")
     (folder / "notes.txt").write_text("no picture")
     return folder
 
@@ -162,6 +163,7 @@ REFUSED = {
     "print.jpg": "is a CMYK picture: convert it to RGB first",
     "moving.gif": "moves (2 frames)",
     "bomb.png": "too many pixels",
+    "signed.tif": "cannot be read: its values have 32 bits (signed): convert them",
 }
 
 
@@ -179,11 +181,12 @@ def test_a_folder_of_broken_and_odd_files(tmp_path, odd, jobs):
     good = {"good.png", "last.tif", "bits.png", "palette.png", "one.png"}
     assert {path.name for path in out.iterdir()} == good
     assert {path.stem for path in (tmp_path / "plots").iterdir()} == {n.split(".")[0] for n in good}
+    assert f"{odd}: files that end in .txt are left out\n" in done.stderr
     assert "palette.gif: a palette becomes RGB" in done.stderr
     assert "bits.png: black and white (1 bit) becomes gray (8 bits)" in done.stderr
-    assert re.search(r"denoising: 100 %, 0:00 left, 11 of 11 pictures", done.stderr)
+    assert re.search(r"denoising: 100 %, 0:00 left, 12 of 12 pictures", done.stderr)
     assert re.fullmatch(
-        rf"5 pictures in .* s, 6 could not be restored; wrote to {re.escape(str(out))}\n",
+        rf"5 pictures in .* s, 7 could not be restored; wrote to {re.escape(str(out))}\n",
         done.stdout,
     )
     text = page.read_text()

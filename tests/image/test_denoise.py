@@ -226,6 +226,7 @@ def test_given_atoms_are_used(gray):
     ("call", "message"),
     [
         (lambda x: denoise(x, -1.0), "sigma must be >= 0, got -1.0"),
+        (lambda x: denoise(x, 1.0, patch_size=33), "33 x 33 is too large for the default atoms"),
         (lambda x: denoise(np.zeros((9, 9, 3)), 1.0), "pass channel_axis=-1"),
         (lambda x: denoise(np.zeros((9, 9)), 1.0, channel_axis=-1), "leave channel_axis out"),
         (lambda x: denoise(x[:5, :5]), "too small to tell noise from content: pass sigma"),

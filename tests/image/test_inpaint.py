@@ -157,11 +157,15 @@ def test_bad_input(photo, call, message):
         call(gray, stripes(gray.shape))
 
 
-def test_true_may_be_any_byte_but_zero(photo):
+def test_masks_may_be_bytes_or_integers(photo):
     mask = stripes(photo.shape[:2])
     pillows = (mask.view(np.uint8) * np.uint8(255)).view(bool)  # as np.array of a bilevel picture
     expected = inpaint(photo, mask, channel_axis=-1, **QUICK)
     assert np.array_equal(inpaint(photo, pillows, channel_axis=-1, **QUICK), expected)
+    for integers in (mask.astype(np.uint8) * np.uint8(255), mask.astype(int)):
+        assert np.array_equal(inpaint(photo, integers, channel_axis=-1, **QUICK), expected)
+    with pytest.raises(TypeError, match="zeros and one other integer, got uint8"):
+        inpaint(photo, photo[:, :, 0], channel_axis=-1, **QUICK)
 
 
 # --- the smooth part

@@ -199,7 +199,7 @@ MASK = np.eye(12, 13, dtype=bool)
     (some_frames(), [MASK] * 4, ValueError, "more masks than frames, of which there are 3"),
     (some_frames(), [MASK, MASK[:5], MASK], ValueError, r"frame 1: mask must have the shape"),
     (some_frames(), MASK.T, ValueError, r"frame 0: mask must have the shape .* \(12, 13\)"),
-    (some_frames(), MASK.astype(int), TypeError, "frame 0: mask must hold booleans"),
+    (some_frames(), 2 * MASK.astype(int) + MASK[::-1], TypeError, "frame 0: mask must hold booleans"),
     (some_frames(), None, TypeError, "frame 0: pass mask"),
     ([*some_frames(), np.ones((12, 14))], [MASK] * 3 + [np.eye(12, 14, dtype=bool)], ValueError,
      "frame 3 has shape .* those before it .* the same shape"),

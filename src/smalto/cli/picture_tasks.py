@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
+
 from smalto.cli.errors import fail
 from smalto.cli.outputs import (
     PLOT_SUFFIXES,
@@ -76,12 +78,13 @@ def _found(given: Path) -> list[Path]:
     if given == STREAM or given.is_file():
         return [given]
     if given.is_dir():
-        found = [
-            p for p in given.iterdir() if p.suffix.lower() in (*SUFFIXES, ".npy") and p.is_file()
-        ]
+        files = sorted(p for p in given.iterdir() if p.is_file() and not p.name.startswith("."))
+        found = [p for p in files if p.suffix.lower() in (*SUFFIXES, ".npy")]
         if not found:
             fail(f"there are no pictures ({', '.join(SUFFIXES)}, .npy) in {given}")
-        return sorted(p for p in found if not p.name.startswith("."))
+        if others := sorted({p.suffix or p.name for p in files} - {p.suffix for p in found}):
+            typer.echo(f"{given}: files that end in {', '.join(others)} are left out", err=True)
+        return found
     names = glob.glob(str(given)) if glob.has_magic(str(given)) else []  # noqa: PTH207 (any root)
     if not names:
         fail(f"there is no file {given}")

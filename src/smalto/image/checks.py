@@ -95,11 +95,17 @@ def check_stride(stride: int, size: tuple[int, ...]) -> int:
 def as_mask(mask: Any, sides: Sequence[int], channels: int) -> Array:
     """Return a mask (True = missing) as booleans of a picture with these sides (height, width).
 
-    A pixel is missing if any of its channels is.
+    A pixel is missing if any of its channels is. Integers stand for booleans if all but zeros are
+    the same, as 255 in the masks of many programs.
     """
     marks = np.asarray(mask)
+    if marks.dtype.kind in "iu" and np.isin(marks, (0, marks.max(initial=1))).all():
+        marks = marks != 0
     if marks.dtype != bool:
-        message = f"mask must hold booleans (True = missing), got {marks.dtype}"
+        message = (
+            f"mask must hold booleans (True = missing), or zeros and one other integer, "
+            f"got {marks.dtype}"
+        )
         raise TypeError(message)
     if marks.shape == (*sides, channels):
         marks = np.asarray(marks.any(axis=-1))

@@ -13,7 +13,7 @@ import numpy as np
 from smalto.checks import Array, as_dictionary, check_finite_number, check_integer
 from smalto.coders import OMP, ErrorBound
 from smalto.image.averaging import PatchAverage
-from smalto.image.checks import axes_told, check_patch_size, check_stride
+from smalto.image.checks import axes_told, by, check_patch_size, check_stride
 from smalto.image.denoising_effort import LEVELS
 from smalto.image.effort import chosen_level
 from smalto.image.fixed_atoms import LARGEST, cosine_atoms, natural_atoms
@@ -34,6 +34,7 @@ from smalto.threads import resolve_threads
 _BATCH = 1024  # patches per learning step
 _EPOCHS = 16  # passes over the patches, at most: small pictures have few
 _ATOMS = 512  # to learn from volumes and series
+_MOST_VALUES = 1024  # of a patch, with default atoms, of which there are about as many
 _STEPS = 300  # of learning from nothing but the picture, at most
 _SLACK = 1.1  # standard deviations by which the energy of a residual may exceed that of noise
 
@@ -96,7 +97,8 @@ def denoise(
         problem (`ErrorBound`), beginning with `natural_atoms`.
     patch_size : int or tuple of int, optional
         Height and width of a patch. By default 8 to 16 for pictures, 4 to 6 for volumes, and 32 to
-        96 for series, larger the more noise there is. A series with channels needs one number, as
+        96 for series, larger the more noise there is; more than 1024 pixels need ``D`` or
+        ``n_atoms``. A series with channels needs one number, as
         ``(32,)``, and a volume of three slices three: they look like pictures.
     n_atoms : int, optional
         Number of atoms to learn from nothing but the picture; 512 for volumes and series.
@@ -183,6 +185,12 @@ def denoise(
         size = _default_patch_size(picture.pixels[..., 0], sigma)
     else:
         size = check_patch_size(patch_size, given.axes)
+    if D is None and n_atoms is None and math.prod(size) > _MOST_VALUES:
+        message = (
+            f"patch_size {by(size)} is too large for the default atoms: at most {_MOST_VALUES} pixels, "
+            "8 x 8 to 16 x 16 are usual; or pass n_atoms, to learn fewer"
+        )
+        raise ValueError(message)
     stride = check_stride(min(level.stride, *size) if stride is None else stride, size)
     picture = picture.mirrored(size)
     planes = np.ascontiguousarray(np.moveaxis(picture.pixels, -1, 0))

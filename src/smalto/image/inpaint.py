@@ -68,8 +68,9 @@ def inpaint(
         Values of missing pixels do not matter and may be NaN. A picture smaller than a patch is
         continued by its mirror image.
     mask : array of bool (height, width), or of the shape of the picture, optional
-        True where a pixel is missing. A pixel is missing if any of its channels is. Pixels that are
-        masked in a NumPy masked array are missing, too.
+        True where a pixel is missing; integers, such as 0 and 255, count as booleans. A pixel is
+        missing if any of its channels is. Pixels that are masked in a NumPy masked array are
+        missing, too.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture.
     effort : int, default 1

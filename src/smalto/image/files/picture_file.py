@@ -18,7 +18,13 @@ from PIL import Image, UnidentifiedImageError
 from smalto.checks import Array
 from smalto.image.files.deep_png import is_deep_png, read_deep_png
 from smalto.image.files.metadata import NO_METADATA, Metadata, metadata_of, metadata_of_tiff
-from smalto.image.files.tiff import is_deep, is_preview, read_deep_tiff, tiff_pages
+from smalto.image.files.tiff import (
+    UnreadableError,
+    is_deep,
+    is_preview,
+    read_deep_tiff,
+    tiff_pages,
+)
 
 _PRINT = {"CMYK": "CMYK", "LAB": "Lab", "YCbCr": "YCbCr", "HSV": "HSV"}  # modes, and their names
 # For each orientation of EXIF: whether axes are exchanged, then rows reversed, then columns.
@@ -176,6 +182,9 @@ def _readable_errors(name: str) -> Iterator[None]:
     except RefusedError as error:
         message = f"{name} {error}"
         raise RefusedError(message) from None
+    except UnreadableError as error:
+        message = f"{name} cannot be read: {error}"
+        raise ValueError(message) from None
     except (FileNotFoundError, PermissionError, IsADirectoryError):
         raise
     except _OF_DAMAGED_FILES as error:

@@ -19,6 +19,10 @@ _STRIP = 1 << 18  # bytes of a strip that is written, about
 _MAX_PAGES = 1000
 
 
+class UnreadableError(ValueError):
+    """A file that is sound, but of a kind that cannot be read."""
+
+
 class DeepTiff(NamedTuple):
     """The pixels of a TIFF file (height, width, channels), and what the last channel is."""
 
@@ -69,7 +73,7 @@ def read_deep_tiff(file: BinaryIO, page: Directory) -> DeepTiff:
             f"TIFF pictures of {dtype.itemsize * 8} bits must be gray or RGB, this one has "
             f"{channels} channels of photometric interpretation {meaning}: convert it first"
         )
-        raise ValueError(message)
+        raise UnreadableError(message)
     pixels = np.empty((height, width, channels), dtype.newbyteorder("="))
     for block, top, left, plane in _blocks(file, page, dtype, (height, width, channels)):
         block = block[: height - top, : width - left]
@@ -102,7 +106,7 @@ def _dtype(page: Directory) -> np.dtype[Any]:
             f"its values have {' and '.join(map(str, sorted(bits)))} bits ({said}): convert them to 8 "
             "or 16 bits or floats first"
         )
-        raise ValueError(message)
+        raise UnreadableError(message)
     order = "<" if page.prefix == b"II" else ">"
     return np.dtype(f"{order}{kind}{size // 8}")
 
@@ -165,7 +169,7 @@ def _unpacked(data: bytes, compression: int, n_bytes: int, rows: int) -> bytes:
             return picture.tobytes()
     except UnidentifiedImageError as error:
         message = f"it is compressed by method {compression}, which cannot be read"
-        raise ValueError(message) from error
+        raise UnreadableError(message) from error
 
 
 def _summed(values: Array, dtype: np.dtype[Any], depth: int, predictor: int) -> Array:
