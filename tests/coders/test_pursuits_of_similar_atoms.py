@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy
 from problems import DTYPES
 
 from smalto import encode
@@ -87,6 +88,18 @@ def test_a_penalty_on_nonzeros_is_worth_as_much_as_for_other_atoms(dtype, eta):
         for codes in [encode(x, d, L0(0.1))]
     ]
     assert costs[0].mean() <= 1.1 * costs[1].mean()
+
+
+def test_similar_atoms_and_sparse_signals():
+    """In float32 all atoms have the same correlations, and then none is left with the residual."""
+    rng = np.random.default_rng(0)
+    D = np.abs(rng.standard_normal(6)) + 5e-8 * rng.standard_normal((7, 6))
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    X = rng.standard_normal((40, 1)) * D[:1] + 0.1 * rng.standard_normal((40, 6))
+    for lam in (1e-3, 3e-3):
+        dense, held = (encode(part, D, L0(lam)) for part in (X, scipy.sparse.csr_array(X)))
+        assert dense.nnz > 2.4 * len(X)
+        assert np.array_equal(np.diff(held.indptr), np.diff(dense.indptr))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -36,6 +36,18 @@ class Coded:
         codes = self.codes.take(rows)
         return Coded(codes, self.fit[rows], self.norms[rows], self.rounds[rows], short)
 
+    def among_zeros(self, rows: Array, norms: Array) -> Coded:
+        """Return these as ``rows`` (increasing) of others with zero codes; ``norms`` are of all."""
+        counts = np.zeros(len(norms), np.int64)
+        counts[rows] = np.diff(self.codes.indptr)
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        fit, rounds, short = 0.5 * norms, np.zeros(len(norms), self.rounds.dtype), None
+        fit[rows], rounds[rows] = self.fit, self.rounds
+        if self.short is not None:
+            short = np.zeros(len(norms))
+            short[rows] = self.short
+        return Coded(self.codes._replace(indptr=indptr), fit, norms, rounds, short)
+
 
 def stacked(parts: list[Coded]) -> Coded:
     """Return the rows of several parts, one after the other."""

@@ -12,7 +12,7 @@ from smalto.checks import Array, Rows, as_floats, is_built_in
 from smalto.coders.base import PROMISED_GAP, Coder, is_certified
 from smalto.coders.certificates import gaps_of_reduced
 from smalto.coders.checked_coder import penalty_of
-from smalto.coders.chunks import Chunk
+from smalto.coders.chunks import Chunk, all_if_none
 from smalto.coders.coded import Coded, stacked
 from smalto.coders.codes import Codes, compressed
 from smalto.coders.doubts import cancelling, delicate_rows, doubtful, unmeasured, whole_groups
@@ -175,6 +175,13 @@ def _code_chunk(
     coded = None if W is None else code_linearly(part, W, prepared, [0, n], 1, measured)
     if coded is not None:
         return coded
+    rows = _rows_not_zero(part, norms, prepared, numbers)
+    if rows is not None:
+        some = part.take(rows)
+        first = None if start is None else start.take(rows)
+        own = None if numbers is None else numbers[rows]
+        coded = _code_chunk(some, norms[rows], prepared, first, own, measured, narrow=narrow)
+        return coded.among_zeros(rows, norms.astype(np.float64, copy=False))
     narrow = narrow or prepared.dtype != np.float32 or part.groups is not None
     if prepared.too_coarse and not narrow:
         return _code_in_float64(part, prepared, start, numbers, measured)
@@ -231,6 +238,28 @@ def _code_chunk(
     if rows.size and problem.can_be_mended:
         codes, short = _mended(codes, rows, marked[rows], part, numbers, prepared, fit)
     return Coded(codes, fit, chunk.norms, rounds, short)
+
+
+def _rows_not_zero(
+    part: Signals, norms: Array, prepared: Prepared, numbers: Array | None
+) -> Array | None:
+    """Return the rows whose codes are not zero at once, as no error is too large; None for all.
+
+    Where there is a bound on the error, such as that of noise, this can be most rows.
+    """
+    problem = prepared.problem
+    eps, limits = problem.error_bound(), problem.two_limits()
+    eps = limits[1] if limits is not None else eps
+    if eps is None or not is_built_in(prepared.coder):
+        return None
+    if "groups" in problem.takes:
+        groups = all_if_none(part.groups, len(part))
+        sizes = np.diff(groups)
+        sums = np.add.reduceat(norms.astype(np.float64, copy=False), groups[:-1])
+        is_zero = np.repeat(sums <= eps * sizes, sizes)
+    else:
+        is_zero = norms <= of_rows("eps", eps, numbers, len(part))
+    return np.flatnonzero(~is_zero) if is_zero.any() else None
 
 
 def _code_in_float64(

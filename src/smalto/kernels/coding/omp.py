@@ -236,14 +236,15 @@ def _pursue(exact, stage, limits, rules, active, s, used):
 def _may_gain(stage, least, active, s):
     """Whether an atom that depends on the s active ones, up to rounding, might still gain something.
 
-    Its squared correlation with the residual is above ``least``, times its squared norm.
+    Its squared correlation with the residual is at least ``least``, times its squared norm: in
+    float32 it may be zero and tell nothing. Zero atoms, of infinite norms, do not count.
     """
     numbers, stride = stage.table.numbers, stage.table.stride
     unknown = UNTOLD * dependent_share(numbers)
     for j in range(stage.table.width):
         c, norm = np.float64(numbers[C * stride + j]), np.float64(numbers[NORMS * stride + j])
         outside = np.float64(numbers[OUTSIDE * stride + j])
-        if c * c > least * norm and (outside == np.inf or outside <= unknown * norm):
+        if c * c >= least * norm and (outside == np.inf or outside <= unknown * norm):
             is_active = False
             for i in range(s):
                 is_active |= active.atoms[i] == j
