@@ -49,9 +49,10 @@ def test_small_signals_among_others(coder, dtype, holes):
 
 
 @pytest.mark.parametrize("coder", [OMP(eps=EPS), ErrorBound(EPS), JointOMP(eps=EPS)], ids=str)
-def test_nothing_but_small_signals(coder):
+@pytest.mark.parametrize("mask", [None, np.eye(5, 3, dtype=bool)])
+def test_nothing_but_small_signals(coder, mask):
     X = np.full((5, 3), 0.01)
-    codes, info = encode(X, np.eye(3), coder, return_info=True)
+    codes, info = encode(X, np.eye(3), coder, mask=mask, return_info=True)
     assert codes.shape == (5, 3)
     assert codes.nnz == 0
     assert info.iterations.tolist() == [0] * 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,13 @@ class Coded:
             short = np.zeros(len(norms))
             short[rows] = self.short
         return Coded(self.codes._replace(indptr=indptr), fit, norms, rounds, short)
+
+
+def zero_coded(norms: Array, dtype: np.dtype[Any]) -> Coded:
+    """Return zero codes of this dtype for signals with these ``‖x‖²``."""
+    n = len(norms)
+    codes = Codes(np.zeros(n + 1, np.int64), np.empty(0, np.int32), np.empty(0, dtype))
+    return Coded(codes, 0.5 * norms, norms, np.zeros(n, np.int32))
 
 
 def stacked(parts: list[Coded]) -> Coded:

@@ -13,7 +13,7 @@ from smalto.coders.base import PROMISED_GAP, Coder, is_certified
 from smalto.coders.certificates import gaps_of_reduced
 from smalto.coders.checked_coder import penalty_of
 from smalto.coders.chunks import Chunk, all_if_none
-from smalto.coders.coded import Coded, stacked
+from smalto.coders.coded import Coded, stacked, zero_coded
 from smalto.coders.codes import Codes, compressed
 from smalto.coders.doubts import cancelling, delicate_rows, doubtful, unmeasured, whole_groups
 from smalto.coders.linear import code_linearly
@@ -177,11 +177,14 @@ def _code_chunk(
         return coded
     rows = _rows_not_zero(part, norms, prepared, numbers)
     if rows is not None:
+        norms = norms.astype(np.float64, copy=False)
+        if not rows.size:
+            return zero_coded(norms, prepared.dtype)
         some = part.take(rows)
         first = None if start is None else start.take(rows)
         own = None if numbers is None else numbers[rows]
         coded = _code_chunk(some, norms[rows], prepared, first, own, measured, narrow=narrow)
-        return coded.among_zeros(rows, norms.astype(np.float64, copy=False))
+        return coded.among_zeros(rows, norms)
     narrow = narrow or prepared.dtype != np.float32 or part.groups is not None
     if prepared.too_coarse and not narrow:
         return _code_in_float64(part, prepared, start, numbers, measured)
