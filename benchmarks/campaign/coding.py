@@ -31,6 +31,7 @@ GOING_ON = "pursuits end only where nothing is gained, or it is said"
 ALL_THERE = {np.float32: 1e-5, np.float64: 1e-10}  # error that is too small to go on, of ‖x‖²
 WORTH = {np.float32: 1e-2, np.float64: 1e-4}  # gain of an atom that has to be taken, of ‖x‖²
 APART = {np.float32: 1e-8, np.float64: 1e-16}  # squared distance of unit atoms that has to be used
+CANCELLING = {np.float32: 5e5, np.float64: 1e9}  # Σ|α_j|‖d_j‖/‖x‖ of codes that have to be used
 NOT_PROVEN = "not proven optimal"  # what the warning says
 LOOKED_AT = 12  # rows of a problem that get a second opinion
 
@@ -160,7 +161,15 @@ def _left_to_gain(problem: CodingProblem, A: Array, R: Array, row: int) -> float
     able = outside > APART[problem.dtype]
     gains = np.where(able, (rest @ R[row]) ** 2 / np.where(able, outside, 1.0), 0.0)
     cost = 2.0 * p["lam"] if problem.kind == "l0" else 0.0
-    return max(float(gains.max(initial=0.0)) - cost, 0.0) / max(square, 1e-300)
+    gains = np.maximum(gains - cost, 0.0) / max(square, 1e-300)
+    largest = CANCELLING[problem.dtype] * np.sqrt(square)
+    for atom in np.argsort(-gains):
+        if gains[atom] <= WORTH[problem.dtype]:
+            break
+        atoms = D[used | (np.arange(len(D)) == atom)]
+        if np.abs(np.linalg.lstsq(atoms.T, problem.X[row])[0]).sum() <= largest:
+            return float(gains[atom])
+    return 0.0
 
 
 def _unit(D: Array) -> Array:
