@@ -14,11 +14,12 @@ from smalto.checks import Array, as_dictionary, check_finite_number, check_integ
 from smalto.coders import OMP, ErrorBound
 from smalto.image.averaging import PatchAverage
 from smalto.image.checks import axes_told, by, check_patch_size, check_stride
+from smalto.image.color_axes import ColorAxes, color_axes, noise_along, with_hidden_noise
 from smalto.image.denoising_effort import LEVELS
 from smalto.image.effort import chosen_level
 from smalto.image.fixed_atoms import LARGEST, cosine_atoms, natural_atoms
-from smalto.image.joint_denoising import color_axes, denoise_jointly
-from smalto.image.noise import estimate_noise, question_noise, rms_of_noise
+from smalto.image.joint_denoising import denoise_jointly
+from smalto.image.noise import question_noise, rms_of_noise
 from smalto.image.patch_coding import average_of_codes
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.patch_source import NoPatchError, PatchSource
@@ -36,6 +37,7 @@ _EPOCHS = 16  # passes over the patches, at most: small pictures have few
 _ATOMS = 512  # to learn from volumes and series
 _MOST_VALUES = 1024  # of a patch, with default atoms, of which there are about as many
 _STEPS = 300  # of learning from nothing but the picture, at most
+_HIDDEN = 0.5  # of the noise along the first axis of colors: so much is expected along others
 _SLACK = 1.1  # standard deviations by which the energy of a residual may exceed that of noise
 
 
@@ -67,7 +69,7 @@ def denoise(
     its group with a ridge penalty, a Wiener filter. With the most effort, rounds follow in which
     similar patches are combined linearly, each with less noise, and the result is a mean of both.
     Color pictures are turned to the principal axes of their colors first, and white noise stays
-    white.
+    white; noise that is estimated may be stronger along one axis than along others.
 
     Parameters
     ----------
@@ -77,7 +79,8 @@ def denoise(
         than a patch is continued by its mirror image.
     sigma : float, array or PoissonNoise, optional
         Standard deviation of the noise in the units of the picture (0 to 255 for uint8, 0 to 65535
-        for uint16, those of its values for floats). Estimated by `estimate_noise` by default. An
+        for uint16, those of its values for floats). Estimated as by `estimate_noise` by default,
+        along each axis of the colors: much of it may be the same in all channels. An
         array has one for each pixel (height, width), for each value (the shape of ``image``) or for
         each channel. `PoissonNoise` is that of a camera, stronger where there is more light.
     channel_axis : int, optional
@@ -175,12 +178,15 @@ def denoise(
         max_steps = level.max_steps if n_atoms is None else _STEPS
     max_steps = check_integer("max_steps", max_steps, low=0)
     blend = check_finite_number("blend", blend, low=0.0)
-    estimate = None
+    if sigma is not None:
+        sigma = check_finite_number("sigma", sigma, low=0.0)
+    colors = color_axes(given.pixels)
+    estimate, scales = None, np.ones(len(colors.axes), given.pixels.dtype)
     if sigma is None:
-        sigma = estimate = estimate_noise(image, channel_axis=channel_axis)
-    sigma = check_finite_number("sigma", sigma, low=0.0)
-    axes = color_axes(given.pixels).astype(given.pixels.dtype)
-    picture = replace(given, pixels=given.pixels @ axes.T)
+        levels = with_hidden_noise(noise_along(colors, given), _HIDDEN)
+        sigma, estimate = float(levels[0]), float(np.sqrt(np.mean(levels**2)))
+        scales = (levels / (sigma or 1.0)).astype(scales.dtype)
+    picture = replace(given, pixels=colors.turn(given.pixels) / scales)
     if patch_size is None:
         size = _default_patch_size(picture.pixels[..., 0], sigma)
     else:
@@ -196,14 +202,14 @@ def denoise(
     planes = np.ascontiguousarray(np.moveaxis(picture.pixels, -1, 0))
     coded = noisy = [PatchGrid(plane[None, ..., None], size) for plane in planes]
     if D is not None:
-        D, is_whole = _turned(D, size, axes)
+        D, is_whole = _turned(D, size, colors, scales)
         if is_whole:
             coded = [PatchGrid(picture.pixels[None], size)]
     m = coded[0].n_features
     gain = default_gain(m) if gain is None else check_finite_number("gain", gain, low=0.0)
     if sigma == 0.0:
         return given.convert_back(given.pixels)
-    question_noise(sigma, image, channel_axis, estimate)
+    question_noise(estimate or sigma, image, channel_axis, estimate)
     later = ("pursuit", "joint_pursuit") if level.joint else ("pursuit",)
     if D is None and max_steps:
         later = (*later, "L2Ball")
@@ -217,7 +223,7 @@ def denoise(
         if level.joint:
             clean = denoise_jointly(D, coded, noisy, clean, sigma, level, threads)
     clean += blend / (1.0 + blend) * (picture.pixels - clean)
-    return picture.convert_back(clean @ axes)
+    return picture.convert_back(colors.turn_back(clean * scales))
 
 
 def default_gain(m: int) -> float:
@@ -234,13 +240,14 @@ def _default_patch_size(pixels: Array, sigma: float) -> tuple[int, ...]:
     return (sides[int(np.searchsorted((0.2, 0.4, 0.75), ratio))],) * pixels.ndim
 
 
-def _turned(D: Any, size: tuple[int, ...], axes: Array) -> tuple[Array, bool]:
+def _turned(D: Any, size: tuple[int, ...], colors: ColorAxes, scales: Array) -> tuple[Array, bool]:
     """Return a dictionary, and whether its atoms are of whole color patches, turned to the axes."""
-    area, channels = math.prod(size), len(axes)
+    area, channels = math.prod(size), colors.axes.shape[1]
     is_whole = channels > 1 and np.ndim(D) == 2 and np.shape(D)[1] == area * channels
-    D = as_dictionary(D, area * channels if is_whole else area, axes.dtype)
+    D = as_dictionary(D, area * channels if is_whole else area, scales.dtype)
     if is_whole:
-        D = np.ascontiguousarray((D.reshape(-1, channels) @ axes.T).reshape(D.shape))
+        turned = colors.turn(D.reshape(-1, channels)) / scales
+        D = np.ascontiguousarray(turned.reshape(len(D), -1))
     return D, is_whole
 
 

@@ -25,23 +25,6 @@ _ROUND_SIDES = (6, 5), (7, 5), (7,)  # in turn, of those combined in rounds, lik
 _SHARE = 0.57  # of the result of the rounds, in the mean of it and what was before
 
 
-def color_axes(pixels: Array) -> Array:
-    """Orthonormal axes (channels, channels) of colors, by decreasing detail along them.
-
-    The principal axes of the differences between neighboring pixels (..., channels): the first one
-    has most of the edges and is near to gray in most pictures. White noise stays white, and does not
-    turn the axes.
-    """
-    c = pixels.shape[-1]
-    total = np.zeros((c, c))
-    for axis in range(pixels.ndim - 1):
-        steps = np.diff(pixels, axis=axis).reshape(-1, c).astype(np.float64)
-        total += steps.T @ steps
-    _, vectors = np.linalg.eigh(total)  # increasing
-    axes = vectors[:, ::-1].T
-    return np.asarray(axes * np.where(axes.sum(axis=1, keepdims=True) < 0, -1.0, 1.0))
-
-
 def denoise_jointly(
     D: Array,
     coded: list[PatchGrid],

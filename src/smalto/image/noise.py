@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -21,6 +22,8 @@ _FAR = 20.0  # times: then a given σ is doubted
 _SLICES = 16  # of a volume that are looked at, at most
 _GROUPS = 16  # of equally bright patches
 _PER_GROUP = 48  # patches in a group, at least, per value of a patch
+_SMOOTHEST = 0.1  # share of the patches that are looked at where detail may pass for noise ...
+_ENOUGH = 16  # ... if these are so many per value of a patch
 _SMOOTH = 3  # of so many patches of a group, the smoothest one is looked at
 _BLUR = 1.5  # pixels: by which noise is removed to see which patches are smooth
 _CLIPPED = 1e-3  # share of pixels with the largest value, from which on it is called clipped
@@ -188,6 +191,25 @@ def _means_and_textures(channel: Array, side: int, positions: Array) -> tuple[Ar
     values = channel.astype(np.float64)
     blurred = ndimage.gaussian_filter(values - values.mean(), _BLUR)
     return mean(values), mean(blurred**2) - mean(blurred) ** 2
+
+
+def noise_of_smooth_parts(channel: Array, hidden: Array | None) -> float:
+    """σ of one channel (height, width), as `estimate_noise`, from the smoothest patches of any brightness.
+
+    ``hidden`` (height, width, channels) marks values that do not count. All patches are looked at if
+    there are few.
+    """
+    side = min(_SIDE, *channel.shape)
+    positions = _positions(channel, side, None if hidden is None else hidden[:, :, 0])
+    means, textures = _means_and_textures(channel, side, positions)
+    if len(positions) * _SMOOTHEST >= _ENOUGH * side * side:
+        chosen = []
+        for some in np.array_split(np.argsort(means, kind="stable"), _GROUPS):
+            count = math.ceil(_SMOOTHEST * len(some))
+            chosen.append(some[np.argsort(textures[some], kind="stable")[:count]])
+        positions = np.sort(positions[np.concatenate(chosen)])
+    with single_threaded_blas():
+        return math.sqrt(_variance(channel, side, positions))
 
 
 def rms_of_noise(m: int, slack: float) -> float:

@@ -13,9 +13,9 @@ from smalto.checks import Array, check_finite_number, check_integer, check_numbe
 from smalto.coders import ErrorBound
 from smalto.coders.base import Coder, check_coder
 from smalto.image.checks import check_fits, check_patch_size, check_stride
+from smalto.image.color_axes import ColorAxes, color_axes, noise_along, with_hidden_noise
 from smalto.image.denoise import average_over, default_gain
 from smalto.image.moving_patches import Frame, filter_along_motion
-from smalto.image.noise import estimate_noise
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.patch_source import NoPatchError, PatchSource
 from smalto.image.picture import Picture, as_picture
@@ -29,6 +29,7 @@ from smalto.sources import ArraySource, Order
 from smalto.threads import resolve_threads
 
 _BATCH = 1024  # patches per learning step
+_HIDDEN = 0.8  # of the noise along the first axis of colors: so much is expected along others
 _PASSES = 2  # of joint filters
 
 
@@ -269,20 +270,39 @@ def denoise_video(
     gain = None if gain is None else check_finite_number("gain", gain, low=0.0)
     sigma = None if sigma is None else check_finite_number("sigma", sigma, low=0.0)
     patches = _Patches(check_integer("depth", depth), size, check_stride(stride, size), gain)
-    estimates = _estimates(frames, sigma, channel_axis, patches, learning)
-    pictures: deque[Picture] = deque()
-
-    def kept() -> Iterator[Frame]:
-        for picture, frame in estimates:
-            pictures.append(picture)
-            yield frame
-
-    results: Iterator[Frame] = kept()
+    colors = _Colors(sigma, channel_axis)
+    results = _estimates(colors.turned(frames), patches, learning)
     for _ in range(_PASSES * check_integer("effort", effort, low=0, high=1)):
         results = filter_along_motion(results, threads)
     for frame in results:
         clean = frame.guide + blend / (1.0 + blend) * (frame.noisy - frame.guide)
-        yield pictures.popleft().convert_back(clean)
+        yield colors.turned_back(clean)
+
+
+class _Colors:
+    """Frames on their way through a stream, along axes of colors."""
+
+    def __init__(self, sigma: float | None, channel_axis: int | None) -> None:
+        self.sigma, self.channel_axis = sigma, channel_axis
+        self.pictures: deque[Picture] = deque()
+        self.axes: ColorAxes | None = None
+
+    def turned(self, frames: Iterable[Any]) -> Iterator[tuple[Array, Array]]:
+        """Yield the frames (height, width, number) along the axes of the first one, and σ."""
+        for number, frame in enumerate(frames):
+            picture = as_picture(frame, self.channel_axis, what=f"frame {number}")
+            self.axes = self.axes or color_axes(picture.pixels)
+            self.pictures.append(picture)
+            if self.sigma is not None:
+                levels = np.array([self.sigma])
+            else:
+                levels = noise_along(self.axes, picture)
+            yield self.axes.turn(picture.pixels), levels
+
+    def turned_back(self, clean: Array) -> Array:
+        """Return a frame that has been denoised in its original form."""
+        assert self.axes is not None
+        return self.pictures.popleft().convert_back(self.axes.turn_back(clean))
 
 
 @dataclass(frozen=True)
@@ -296,44 +316,40 @@ class _Patches:
 
 
 def _estimates(
-    frames: Iterable[Any],
-    sigma: float | None,
-    channel_axis: int | None,
-    patches: _Patches,
-    learning: dict[str, Any],
-) -> Iterator[tuple[Picture, Frame]]:
-    """Yield frames, and estimates of them without noise, from patches over consecutive frames.
+    frames: Iterable[tuple[Array, Array]], patches: _Patches, learning: dict[str, Any]
+) -> Iterator[Frame]:
+    """Yield frames with estimates of them without noise, from patches over consecutive frames.
 
-    ``learning`` has the arguments of `FrameLearner`.
+    Their noise is a running mean of σ along the axes, which comes with the frames; ``learning`` has
+    the arguments of `FrameLearner`.
     """
     size = patches.size
     window: deque[_Pending] = deque()
     learner: FrameLearner | None = None
-    noise_level = _NoiseLevel(sigma, learning["retain"])
-    for number, frame in enumerate(frames):
-        picture = as_picture(frame, channel_axis, what=f"frame {number}")
-        if window and picture.pixels.shape != window[0].picture.pixels.shape:
+    noise_level = _RunningMean(learning["retain"])
+    for number, (pixels, levels) in enumerate(frames):
+        if window and pixels.shape != window[0].pixels.shape:
             message = (
-                f"frame {number} has shape {picture.pixels.shape}, those before it "
-                f"{window[0].picture.pixels.shape}: all frames must have the same shape"
+                f"frame {number} has shape {pixels.shape}, those before it "
+                f"{window[0].pixels.shape}: all frames must have the same shape"
             )
             raise ValueError(message)
-        check_fits(size, picture.pixels.shape, f"frame {number}")
-        noise = noise_level.update(frame, channel_axis)
-        window.append(_Pending.of(picture, noise))
+        check_fits(size, pixels.shape, f"frame {number}")
+        noise = noise_level.update(levels)
+        window.append(_Pending.of(pixels, noise))
         if len(window) == patches.depth:
             grid = PatchGrid(_as_channels(window)[None], size)
             m = grid.n_features
-            error = (default_gain(m) if patches.gain is None else patches.gain) * noise
+            error = (default_gain(m) if patches.gain is None else patches.gain) * _rms(noise)
             if learner is None:
                 coder = ErrorBound(m * error**2)
                 learner = FrameLearner((size[0], size[1]), coder=coder, **learning)
             _clean(window, grid, learner, error, patches.stride)
             yield window.popleft().result()
     if window and learner is None:  # fewer frames than a patch is deep
-        again = [pending.picture.convert_back(pending.picture.pixels) for pending in window]
         fewer = replace(patches, depth=len(window))
-        yield from _estimates(again, sigma, channel_axis, fewer, learning)
+        again = [(pending.pixels, pending.noise) for pending in window]
+        yield from _estimates(again, fewer, learning)
         return
     while window:
         yield window.popleft().result()
@@ -343,40 +359,43 @@ def _estimates(
 class _Pending:
     """A frame that patches still cover, and sums over the patches so far."""
 
-    picture: Picture
-    sigma: float
+    pixels: Array
+    noise: Array  # σ along each axis of colors, or one for all
     total: Array
     weight: Array
 
     @classmethod
-    def of(cls, picture: Picture, sigma: float) -> _Pending:
+    def of(cls, pixels: Array, noise: Array) -> _Pending:
         """A frame that no patch has covered yet."""
-        return cls(picture, sigma, *np.zeros((2, *picture.pixels.shape)))
+        return cls(pixels, noise, *np.zeros((2, *pixels.shape)))
 
-    def result(self) -> tuple[Picture, Frame]:
+    def result(self) -> Frame:
         """The frame, and the mean of its patches."""
-        return self.picture, Frame(self.picture.pixels, self.total / self.weight, self.sigma)
+        sigma = _rms(with_hidden_noise(self.noise, _HIDDEN))
+        return Frame(self.pixels, self.total / self.weight, sigma)
 
 
-class _NoiseLevel:
-    """The standard deviation of the noise: given, or a running mean of estimates."""
+def _rms(values: Array) -> float:
+    return float(np.sqrt(np.mean(values**2)))
 
-    def __init__(self, sigma: float | None, retain: float) -> None:
-        self.sigma, self.retain = sigma, retain
-        self.total = self.weight = 0.0
 
-    def update(self, frame: Any, channel_axis: int | None) -> float:
-        """Take in one more frame and return the noise level."""
-        if self.sigma is not None:
-            return self.sigma
-        self.total = self.retain * self.total + estimate_noise(frame, channel_axis=channel_axis)
+class _RunningMean:
+    """The mean of arrays, of which the last ones count most."""
+
+    def __init__(self, retain: float) -> None:
+        self.retain = retain
+        self.total, self.weight = np.zeros(1), 0.0
+
+    def update(self, values: Array) -> Array:
+        """Take in one more array and return the mean."""
+        self.total = self.retain * self.total + values
         self.weight = self.retain * self.weight + 1.0
         return self.total / self.weight
 
 
 def _as_channels(window: Iterable[_Pending]) -> Array:
     """Consecutive frames as the channels of one picture."""
-    frames = [pending.picture.pixels for pending in window]
+    frames = [pending.pixels for pending in window]
     return np.ascontiguousarray(np.concatenate(frames, axis=2))
 
 
