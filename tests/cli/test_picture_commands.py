@@ -185,9 +185,9 @@ def test_a_folder_of_broken_and_odd_files(tmp_path, odd, jobs):
     assert "palette.gif: a palette becomes RGB" in done.stderr
     assert "bits.png: black and white (1 bit) becomes gray (8 bits)" in done.stderr
     assert re.search(r"denoising: 100 %, 0:00 left, 12 of 12 pictures", done.stderr)
+    written = re.escape(f"{out} and {tmp_path / 'plots'} and {page}")
     assert re.fullmatch(
-        rf"5 pictures in .* s, 7 could not be restored; wrote to {re.escape(str(out))}\n",
-        done.stdout,
+        rf"5 pictures in .* s, 7 could not be restored; wrote to {written}\n", done.stdout
     )
     text = page.read_text()
     assert text.count("<img") == 5 * 4
@@ -238,12 +238,94 @@ def test_patterns_and_several_pictures(tmp_path, model):
         ([*pair], "say in which folder to write the 2 pictures: -o FOLDER"),
         ([*pair, "-o", tmp_path / "x.png"], "is the name of one picture, but there are 2"),
         ([*pair, "-o", tmp_path], "is the folder of a1.png: write to another one"),
-        ([tmp_path / "two", tmp_path, "-o", tmp_path / "three"], "would both be written to"),
+        ([tmp_path / "two", "-o", tmp_path / "x.png"], "is the name of one picture, but there are"),
+        ([tmp_path / "b*.png", "-o", tmp_path / "x.png"], "results of a folder or pattern go to a"),
+        ([tmp_path / "b*.png"], "say in which folder to write the result: -o FOLDER"),
     ):
         done = run("denoise", *arguments, "--model", model)
         assert done.exit_code == 1
         (line,) = done.stderr.splitlines()
         assert words in line
+
+
+def test_the_page_shows_what_was_restored_earlier(tmp_path, model):
+    folder, out, page = tmp_path / "photos", tmp_path / "clean", tmp_path / "page.html"
+    folder.mkdir()
+    for number in range(3):
+        put(folder / f"{number}.png", np.roll(noisy(), number, axis=0))
+    put(folder / "float.npy", noisy() / 200)
+    command = ["denoise", folder, "-o", out, "--model", model, "--report", page]
+    done = run(*command)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.endswith(f"wrote to {out} and {page}\n")
+    whole = page.read_text()
+    assert whole.count("<img") == 4 * 4
+    (out / "1.png").unlink()
+    done = run(*command)  # the page of a folder is written anew
+    assert done.exit_code == 0, done.output
+    assert "4 restored" in page.read_text()
+    addresses = r'src="([^"]*)"'
+    assert re.findall(addresses, page.read_text()) == re.findall(addresses, whole)
+    # What is there, but no result, is answered in a line.
+    (out / "2.png").write_text("no picture")
+    put(out / "0.png", photo(30))
+    done = run(*command)
+    assert done.exit_code == 0, done.output
+    assert "2.png was restored earlier, but cannot be shown: " in done.stderr
+    assert "0.png has other sides or colors" in done.stderr
+    assert "2 restored, 2 not" in page.read_text()
+    # A file that is no such page is not written over.
+    page.write_text("<title>Mine</title>")
+    assert "page.html already exists: use --force" in run(*command).stderr
+
+
+def test_pictures_of_the_same_name_in_one_folder(tmp_path, model):
+    folder, out = tmp_path / "photos", tmp_path / "clean"
+    folder.mkdir()
+    Image.fromarray(noisy()).save(folder / "anim.gif")
+    put(folder / "anim.png", np.roll(noisy(), 5, axis=0))
+    put(folder / "other.png", noisy())
+    done = run("denoise", folder, "-o", out, "--model", model)
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in out.iterdir()} == {"anim.gif.png", "anim.png", "other.png"}
+    errors = [
+        np.abs(open_picture_file(out / name).pixels - np.roll(photo().astype(float), by, 0)).mean()
+        for name, by in (("anim.gif.png", 0), ("anim.png", 5))
+    ]
+    assert max(errors) < 20
+    # The same name in two folders is answered in one line, and the rest is done.
+    second = tmp_path / "second"
+    second.mkdir()
+    put(second / "other.png", noisy())
+    put(second / "new.png", noisy())
+    done = run("denoise", folder, second, second, "-o", tmp_path / "all", "--model", model)
+    assert done.exit_code == 1
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("smalto: "))
+    assert f"{second / 'other.png'} and {folder / 'other.png'} would both be written to" in line
+    assert (tmp_path / "all" / "new.png").exists()
+    assert "4 pictures in" in done.stdout
+
+
+def test_folders_in_a_folder_are_named(tmp_path, model):
+    folder = tmp_path / "photos"
+    (folder / "sub").mkdir(parents=True)
+    done = run("denoise", folder, "-o", folder / "clean", "--model", model)
+    assert done.exit_code == 1
+    assert "folders in it are left out: sub" in done.stderr
+    put(folder / "a.png", noisy())
+    (folder / "clean").mkdir()
+    done = run("denoise", folder, "-o", folder / "clean", "--model", model)
+    assert done.exit_code == 0, done.output
+    assert f"{folder}: folders in it are left out: sub\n" in done.stderr
+
+
+def test_plots_may_be_jpeg_files(tmp_path, model):
+    put(tmp_path / "a.png", noisy())
+    for name in ("plot.jpg", "plot.JPEG"):
+        options = "-o", tmp_path / "b.png", "--force", "--compare", tmp_path / name
+        done = run("denoise", tmp_path / "a.png", *options, "--model", model)
+        assert done.exit_code == 0, done.output
+        assert open_picture_file(tmp_path / name).kind == "JPEG"
 
 
 def test_masks_by_color_by_alpha_and_by_folder(tmp_path, model):

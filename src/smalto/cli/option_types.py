@@ -38,8 +38,8 @@ RestoredFile: TypeAlias = Annotated[
 Compare: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="Also plot before and after, with an enlarged detail (.png, .svg or .pdf); for several "
-        "pictures, a folder of such plots.",
+        help="Also plot before and after, with an enlarged detail (.png, .svg, .pdf or .jpg); for "
+        "several pictures, a folder of such plots.",
         show_default=False,
     ),
 ]
