@@ -429,18 +429,20 @@ def test_plots_replace_no_pictures(tmp_path, model):
     assert "b.png already exists: use --force" in done.stderr
 
 
-def test_a_mask_is_for_the_picture_as_it_is_shown(tmp_path, model):
-    stored = photo()[:20]
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "deep.tif"])
+def test_a_mask_is_for_the_picture_as_it_is_shown(tmp_path, model, name):
+    stored = photo()[:20].astype(np.uint16 if name == "deep.tif" else np.uint8)
     shown = PictureFile(stored, None, Metadata(exif=turned_exif(6))).upright().pixels
     assert shown.shape[:2] == (24, 20)
     mask = np.zeros(shown.shape[:2], bool)
     mask[3, 5:9] = True
-    put(tmp_path / "a.png", stored, None, Metadata(exif=turned_exif(6)))
+    put(tmp_path / name, stored, None, Metadata(exif=turned_exif(6)))
     put(tmp_path / "mask.png", mask.astype(np.uint8) * 255)
-    out = tmp_path / "out.png"
-    done = run("inpaint", tmp_path / "a.png", "--mask", tmp_path / "mask.png", "-o", out,
+    out = tmp_path / f"out-{name}"
+    done = run("inpaint", tmp_path / name, "--mask", tmp_path / "mask.png", "-o", out,
                "--model", model)  # fmt: skip
     assert done.exit_code == 0, done.output
+    assert open_picture_file(out).pixels.shape == stored.shape
     changed = (open_picture_file(out).upright().pixels != shown).any(axis=2)
     assert changed.any()
     assert not changed[~mask].any()

@@ -17,7 +17,13 @@ from PIL import Image, UnidentifiedImageError
 
 from smalto.checks import Array
 from smalto.image.files.deep_png import is_deep_png, read_deep_png
-from smalto.image.files.metadata import NO_METADATA, Metadata, metadata_of, metadata_of_tiff
+from smalto.image.files.metadata import (
+    NO_METADATA,
+    ORIENTATION,
+    Metadata,
+    metadata_of,
+    metadata_of_tiff,
+)
 from smalto.image.files.tiff import (
     UnreadableError,
     is_deep,
@@ -126,9 +132,11 @@ def read_colors(path: str | os.PathLike[str]) -> Array:
     except RefusedError as refused:
         with _readable_errors(str(path)):
             try:
-                with Image.open(path) as picture:
+                # Of an open file: by its name, Pillow maps it into memory, and turns it wrongly.
+                with _opened(path) as file, Image.open(file) as picture:
+                    turn = _load(picture)
                     is_gray = picture.mode in ("1", "L", "LA")
-                    return np.array(picture.convert("L" if is_gray else "RGB"))
+                    return turned_back(np.array(picture.convert("L" if is_gray else "RGB")), turn)
             except UnidentifiedImageError:
                 raise refused from None
 
@@ -255,12 +263,25 @@ def _read_with_pillow(file: BinaryIO, is_tiff: bool) -> PictureFile:
         if picture.mode in _PRINT:
             message = f"is a {_PRINT[picture.mode]} picture: convert it to RGB first"
             raise RefusedError(message)
-        picture.load()
+        turn = _load(picture)
         metadata = metadata_of(picture)
         is_lossy = kind == "JPEG" or (kind == "WEBP" and not _is_lossless_webp(file))
-        pixels = _pixels(picture, notes)
+        pixels = turned_back(_pixels(picture, notes), turn)
     found = _from_channels(pixels, pixels.shape[2] in (2, 4), metadata, kind)
     return replace(found, is_lossy=is_lossy, notes=tuple(notes))
+
+
+def _load(picture: Image.Image) -> int:
+    """Read the pixels; return the orientation by which Pillow has turned them, as it does in TIFF.
+
+    Its tag, which Pillow removes then, is put back.
+    """
+    before = picture.getexif().get(ORIENTATION, 1) if picture.format == "TIFF" else 1
+    picture.load()
+    if before not in _TURNS or picture.getexif().get(ORIENTATION, 1) == before:
+        return 1
+    picture.getexif()[ORIENTATION] = before
+    return int(before)
 
 
 def _pixels(picture: Image.Image, notes: list[str]) -> Array:
