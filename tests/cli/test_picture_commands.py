@@ -133,6 +133,110 @@ def test_sigma_in_other_levels_is_questioned_before_any_work(tmp_path, model):
     assert done.exit_code == 0, done.output
 
 
+def test_sigma_beyond_all_levels_is_questioned(tmp_path, model):
+    loud = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
+    for name, pixels in (("loud.png", loud), ("pixel.png", loud[:1, :1])):
+        put(tmp_path / name, pixels)
+        command = ["denoise", tmp_path / name, "--sigma", 300, "--model", model]
+        done = run(*command)
+        assert done.exit_code == 1
+        assert f"--sigma 300 is more than all levels of {tmp_path / name} (0 to 255)" in done.stderr
+        assert run(*command, "--sure").exit_code == 0
+
+
+def test_values_that_are_no_numbers(tmp_path, model):
+    values = noisy() / np.float32(255)
+    values[3, 4:9] = np.nan
+    source = put(tmp_path / "nan.tif", values.astype(np.float32))
+    for options in ([], ["--sigma", 0.1], ["--poisson"]):
+        done = run("denoise", source, "--model", model, *options)
+        assert done.exit_code == 1
+        (line,) = done.stderr.splitlines()
+        assert line.startswith(f"smalto: {source} contains NaN or infinity: 15 such values")
+        assert line.endswith("replace them, or fill them in by smalto inpaint")
+    mask = np.zeros((24, 24), np.uint8)
+    mask[3, 4:8] = 255
+    where = ["--mask", put(tmp_path / "mask.png", mask), "-o", tmp_path / "out.tif"]
+    done = run("inpaint", source, *where, "--model", model)
+    assert done.exit_code == 1
+    assert f"{source} contains NaN or infinity: 3 such values" in done.stderr
+    mask[3, 8] = 255
+    put(tmp_path / "mask.png", mask)
+    done = run("inpaint", source, *where, "--model", model)
+    assert done.exit_code == 0, done.output
+    assert np.isfinite(open_picture_file(tmp_path / "out.tif").pixels).all()
+
+
+def test_noisy_floats_are_not_washed_out(tmp_path):
+    rng = np.random.default_rng(0)
+    clean = 0.1 + 0.8 * np.tile(np.linspace(0, 1, 64), (64, 1))
+    values = (clean + rng.normal(0, 0.1, clean.shape)).astype(np.float32)
+    assert values.min() < -0.1
+    assert values.max() > 1.1
+    np.save(tmp_path / "a.npy", values)
+    command = ["denoise", tmp_path / "a.npy", "--force", "--sigma", 0, "-o"]
+    done = run(*command, tmp_path / "a.png")
+    assert re.search(r"values from 0 to 1 become 0 to 65535 in PNG; .* % are outside", done.stderr)
+    found = open_picture_file(tmp_path / "a.png").pixels / 65535
+    np.testing.assert_allclose(found, np.clip(values, 0, 1), atol=1e-4)
+    done = run(*command, tmp_path / "b.npy")  # floats are not clipped
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), values)
+    done = run(*command, tmp_path / "a.png", "--range", "-0.5", "1.5")
+    assert "values from -0.5 to 1.5 become 0 to 65535 in PNG\n" in done.stderr
+    found = open_picture_file(tmp_path / "a.png").pixels / 65535
+    np.testing.assert_allclose(found, (values + 0.5) / 2, atol=1e-4)
+    done = run(*command, tmp_path / "a.png", "--range", 1, 0)
+    assert "--range must be two numbers, black below white, got 1 0" in done.stderr
+
+
+def test_a_range_is_for_filled_pictures_too(tmp_path, model):
+    deep, mask = as_type(np.uint16) // 16, np.zeros((24, 24), np.uint8)
+    mask[10, 3:20] = 255
+    put(tmp_path / "deep.png", deep, np.full((24, 24), 65535, np.uint16))
+    put(tmp_path / "mask.png", mask)
+    where = ["--mask", tmp_path / "mask.png", "-o", tmp_path / "out.jpg", "--model", model]
+    done = run("inpaint", tmp_path / "deep.png", *where, "--range", 0, 4095)
+    assert done.exit_code == 0, done.output
+    assert "values from 0 to 4095 become 0 to 255 in JPEG" in done.stderr
+    out = open_picture_file(tmp_path / "out.jpg").pixels.astype(int)
+    assert np.abs(out - noisy())[mask == 0].mean() < 4
+
+
+def test_volumes_are_for_python(tmp_path):
+    np.save(tmp_path / "vol.npy", np.zeros((24, 24, 24)))
+    done = run("denoise", tmp_path / "vol.npy")
+    assert done.exit_code == 1
+    assert "in Python, smalto.image.denoise and smalto.image.inpaint take volumes" in done.stderr
+
+
+def test_errors_name_options(tmp_path):
+    done = run("denoise", put(tmp_path / "a.png", noisy()), "--patch", 300)
+    assert done.exit_code == 1
+    assert "--patch 300 x 300 is too large for the default atoms" in done.stderr
+    assert "or give --atoms, to learn fewer" in done.stderr
+
+
+def test_masks_of_nothing_and_masks_of_almost_all(tmp_path, model):
+    mask = np.zeros((48, 48), bool)
+    put(tmp_path / "a.png", photo(48), np.full((48, 48), 255, np.uint8))
+    out = ["-o", tmp_path / "out.png", "--force", "--model", model]
+
+    def filled(marks):
+        put(tmp_path / "mask.png", marks.astype(np.uint8))
+        return run("inpaint", tmp_path / "a.png", "--mask", tmp_path / "mask.png", *out)
+
+    done = filled(mask)
+    assert done.exit_code == 0, done.output
+    assert "the mask marks no pixel: the picture is written as it was" in done.stderr
+    np.testing.assert_array_equal(open_picture_file(tmp_path / "out.png").pixels, photo(48))
+    done = run("inpaint", tmp_path / "a.png", "--mask-alpha", *out)
+    assert "no pixel is transparent: the picture is written as it was" in done.stderr
+    mask[10:14, 5:40] = True
+    assert "inverted" not in filled(mask).stderr
+    assert "is the mask inverted? It must be black where" in filled(~mask).stderr
+    assert "inverted" not in filled(np.random.default_rng(0).random(mask.shape) < 0.8).stderr
+
+
 @pytest.fixture
 def odd(tmp_path):
     """A folder with good pictures, and with broken and odd ones."""

@@ -509,3 +509,30 @@ def test_a_directory_that_names_itself():
     data[-4:] = struct.pack("<I", 8)  # the next page is this one
     with pytest.raises(ValueError, match="the standard input"):
         open_picture_file(bytes(data), "the standard input")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "sigma", "expected"),
+    [
+        (0.1, 0.9, 0.1, (0, 1)),
+        (0.2, 0.8, 0.12, (0, 1)),
+        (0.0, 1.0, 0.0, (0, 1)),
+        (0.0, 1.5, 0.0, None),  # many are beyond
+        (-0.2, 0.8, 0.01, None),
+        (0.01, 0.02, 0.005, None),  # dark, but not for 0 to 1
+        (0.0, 255.0, 10.0, None),
+    ],
+)
+def test_floats_with_noise_were_made_for_0_to_1(low, high, sigma, expected):
+    rng = np.random.default_rng(0)
+    values = np.linspace(low, high, 300 * 300).reshape(300, 300)
+    values += rng.normal(0, sigma, values.shape)
+    given = PictureFile(values)
+    extremes = (values.min(), values.max())
+    assert given.range == (extremes if expected is None else expected)
+    assert given.limits[0] <= extremes[0]
+    assert given.limits[1] >= extremes[1]
+    highlight = values.copy()
+    highlight[150, 150] = 500.0
+    assert PictureFile(highlight).range == (extremes[0], 500.0)
+    assert replace(given, given_range=(-2.0, 3.0)).range == (-2.0, 3.0)

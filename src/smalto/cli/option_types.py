@@ -51,6 +51,16 @@ ReportFile: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Range: TypeAlias = Annotated[
+    tuple[float, float] | None,
+    typer.Option(
+        "--range",
+        metavar="LOW HIGH",
+        help="Values of black and white, where values become integers of fewer bits and in plots; "
+        "others are clipped.",
+        show_default="those of the type, 0 and 1 of floats, or the extremes if these are beyond",
+    ),
+]
 Jobs: TypeAlias = Annotated[
     int, typer.Option(min=1, help="Number of pictures at a time, which share the threads.")
 ]

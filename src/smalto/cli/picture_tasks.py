@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
+import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import typer
@@ -26,6 +27,7 @@ class Task:
     source: Path
     out: Path
     compare: Path | None
+    range: tuple[float, float] | None = None  # the values of black and white, if given
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,16 @@ class Plan:
 
 
 def plan_of(
-    pictures: list[Path], out: Path | None, compare: Path | None, report: Path | None, force: bool
+    pictures: list[Path],
+    out: Path | None,
+    compare: Path | None,
+    report: Path | None,
+    force: bool,
+    range_: tuple[float, float] | None,
 ) -> Plan:
     """Find the pictures and check all outputs, before any work is done."""
+    if range_ is not None and not -math.inf < range_[0] < range_[1] < math.inf:
+        fail(f"--range must be two numbers, black below white, got {range_[0]:g} {range_[1]:g}")
     found = (source for given in pictures for source in _found(given, (out, compare)))
     sources = [*dict.fromkeys(found)]  # each once
     is_one = len(pictures) == 1 and sources == pictures and not (out is not None and out.is_dir())
@@ -54,7 +63,8 @@ def plan_of(
             fail("a report is a file: give its name with --report")
         check_output(report, force or (not is_one and _is_page(report)), (".html",))
     if is_one:
-        return Plan([_single(sources[0], out, compare, force)], None, report)
+        task = _single(sources[0], out, compare, force)
+        return Plan([replace(task, range=range_)], None, report)
     if STREAM in sources:
         fail("the standard input can only be restored alone")
     if out is None or out == STREAM:
@@ -64,7 +74,7 @@ def plan_of(
     plots: list[Path | None] = [None] * len(outs)
     if compare is not None:
         plots = [*_plots(compare, [*outs.values()])]
-    every = [Task(*files) for files in zip(outs, outs.values(), plots, strict=True)]
+    every = [Task(*files, range_) for files in zip(outs, outs.values(), plots, strict=True)]
     tasks = [task for task in every if force or not task.out.exists()]
     for task in tasks:
         _check_plot(task, [*sources, *outs.values()], force)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,6 +143,7 @@ def _shown_from_disk(task: Task) -> Shown:
     from smalto.image.files.writing import as_shown
 
     before, after = open_picture(task.source), open_picture(task.out)
+    before = replace(before, given_range=task.range)
     same = before.pixels.dtype == after.pixels.dtype
     images = as_shown(before), as_shown(after, before.range if same else None)
     if images[0].shape != images[1].shape:
@@ -221,7 +223,7 @@ def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
     from smalto.image.stages import watched
 
     started = time.perf_counter()
-    picture = open_picture(task.source)
+    picture = replace(open_picture(task.source), given_range=task.range)
     if task.out == STREAM:
         kind = picture.kind if picture.kind in KINDS.values() else "PNG"
     else:
@@ -233,7 +235,7 @@ def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
         restored = restore(picture, settings)
     pixels = restored.pixels
     if pixels.dtype.kind == "f":
-        pixels = np.clip(pixels, *range_)
+        pixels = np.clip(pixels, *picture.limits)
     after = replace(picture, pixels=pixels, alpha=restored.alpha)
     fitted = fit_to(after, kind, range_)
     settings.watch.check()
@@ -252,6 +254,29 @@ def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
 
             shown = show(str(task.source), about, *images)
     return Done(about, time.perf_counter() - started, shown)
+
+
+def check_values(
+    picture: PictureFile, source: Path, way_out: str, damaged: Array | None = None
+) -> None:
+    """Raise ValueError, with a way out, if values that are not damaged are no numbers."""
+    from smalto.image.checks import check_pixels_finite
+
+    try:
+        check_pixels_finite(picture.pixels, str(source), damaged)
+    except ValueError as error:
+        message = f"{error}: {way_out}"
+        raise ValueError(message) from None
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Let errors name options of the command in place of the arguments in Python."""
+    try:
+        yield
+    except ValueError as error:
+        known = str(error).replace("pass n_atoms", "give --atoms").replace("patch_size", "--patch")
+        raise ValueError(known) from error
 
 
 def dictionary_settings(
