@@ -56,9 +56,9 @@ Range: TypeAlias = Annotated[
     typer.Option(
         "--range",
         metavar="LOW HIGH",
-        help="Values of black and white, where values become integers of fewer bits and in plots; "
+        help="Values of black and white where values become integers of fewer bits, and in plots; "
         "others are clipped.",
-        show_default="those of the type, 0 and 1 of floats, or the extremes if these are beyond",
+        show_default="of the type; 0 1 for floats, or their extremes",
     ),
 ]
 Jobs: TypeAlias = Annotated[
