@@ -133,6 +133,110 @@ def test_sigma_in_other_levels_is_questioned_before_any_work(tmp_path, model):
     assert done.exit_code == 0, done.output
 
 
+def test_sigma_beyond_all_levels_is_questioned(tmp_path, model):
+    loud = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
+    for name, pixels in (("loud.png", loud), ("pixel.png", loud[:1, :1])):
+        put(tmp_path / name, pixels)
+        command = ["denoise", tmp_path / name, "--sigma", 300, "--model", model]
+        done = run(*command)
+        assert done.exit_code == 1
+        assert f"--sigma 300 is more than all levels of {tmp_path / name} (0 to 255)" in done.stderr
+        assert run(*command, "--sure").exit_code == 0
+
+
+def test_values_that_are_no_numbers(tmp_path, model):
+    values = noisy() / np.float32(255)
+    values[3, 4:9] = np.nan
+    source = put(tmp_path / "nan.tif", values.astype(np.float32))
+    for options in ([], ["--sigma", 0.1], ["--poisson"]):
+        done = run("denoise", source, "--model", model, *options)
+        assert done.exit_code == 1
+        (line,) = done.stderr.splitlines()
+        assert line.startswith(f"smalto: {source} contains NaN or infinity: 15 such values")
+        assert line.endswith("replace them, or fill them in by smalto inpaint")
+    mask = np.zeros((24, 24), np.uint8)
+    mask[3, 4:8] = 255
+    where = ["--mask", put(tmp_path / "mask.png", mask), "-o", tmp_path / "out.tif"]
+    done = run("inpaint", source, *where, "--model", model)
+    assert done.exit_code == 1
+    assert f"{source} contains NaN or infinity: 3 such values" in done.stderr
+    mask[3, 8] = 255
+    put(tmp_path / "mask.png", mask)
+    done = run("inpaint", source, *where, "--model", model)
+    assert done.exit_code == 0, done.output
+    assert np.isfinite(open_picture_file(tmp_path / "out.tif").pixels).all()
+
+
+def test_noisy_floats_are_not_washed_out(tmp_path):
+    rng = np.random.default_rng(0)
+    clean = 0.1 + 0.8 * np.tile(np.linspace(0, 1, 64), (64, 1))
+    values = (clean + rng.normal(0, 0.1, clean.shape)).astype(np.float32)
+    assert values.min() < -0.1
+    assert values.max() > 1.1
+    np.save(tmp_path / "a.npy", values)
+    command = ["denoise", tmp_path / "a.npy", "--force", "--sigma", 0, "-o"]
+    done = run(*command, tmp_path / "a.png")
+    assert re.search(r"values from 0 to 1 become 0 to 65535 in PNG; .* % are outside", done.stderr)
+    found = open_picture_file(tmp_path / "a.png").pixels / 65535
+    np.testing.assert_allclose(found, np.clip(values, 0, 1), atol=1e-4)
+    done = run(*command, tmp_path / "b.npy")  # floats are not clipped
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), values)
+    done = run(*command, tmp_path / "a.png", "--range", "-0.5", "1.5")
+    assert "values from -0.5 to 1.5 become 0 to 65535 in PNG\n" in done.stderr
+    found = open_picture_file(tmp_path / "a.png").pixels / 65535
+    np.testing.assert_allclose(found, (values + 0.5) / 2, atol=1e-4)
+    done = run(*command, tmp_path / "a.png", "--range", 1, 0)
+    assert "--range must be two numbers, black below white, got 1 0" in done.stderr
+
+
+def test_a_range_is_for_filled_pictures_too(tmp_path, model):
+    deep, mask = as_type(np.uint16) // 16, np.zeros((24, 24), np.uint8)
+    mask[10, 3:20] = 255
+    put(tmp_path / "deep.png", deep, np.full((24, 24), 65535, np.uint16))
+    put(tmp_path / "mask.png", mask)
+    where = ["--mask", tmp_path / "mask.png", "-o", tmp_path / "out.jpg", "--model", model]
+    done = run("inpaint", tmp_path / "deep.png", *where, "--range", 0, 4095)
+    assert done.exit_code == 0, done.output
+    assert "values from 0 to 4095 become 0 to 255 in JPEG" in done.stderr
+    out = open_picture_file(tmp_path / "out.jpg").pixels.astype(int)
+    assert np.abs(out - noisy())[mask == 0].mean() < 4
+
+
+def test_volumes_are_for_python(tmp_path):
+    np.save(tmp_path / "vol.npy", np.zeros((24, 24, 24)))
+    done = run("denoise", tmp_path / "vol.npy")
+    assert done.exit_code == 1
+    assert "in Python, smalto.image.denoise and smalto.image.inpaint take volumes" in done.stderr
+
+
+def test_errors_name_options(tmp_path):
+    done = run("denoise", put(tmp_path / "a.png", noisy()), "--patch", 300)
+    assert done.exit_code == 1
+    assert "--patch 300 x 300 is too large for the default atoms" in done.stderr
+    assert "or give --atoms, to learn fewer" in done.stderr
+
+
+def test_masks_of_nothing_and_masks_of_almost_all(tmp_path, model):
+    mask = np.zeros((48, 48), bool)
+    put(tmp_path / "a.png", photo(48), np.full((48, 48), 255, np.uint8))
+    out = ["-o", tmp_path / "out.png", "--force", "--model", model]
+
+    def filled(marks):
+        put(tmp_path / "mask.png", marks.astype(np.uint8))
+        return run("inpaint", tmp_path / "a.png", "--mask", tmp_path / "mask.png", *out)
+
+    done = filled(mask)
+    assert done.exit_code == 0, done.output
+    assert "the mask marks no pixel: the picture is written as it was" in done.stderr
+    np.testing.assert_array_equal(open_picture_file(tmp_path / "out.png").pixels, photo(48))
+    done = run("inpaint", tmp_path / "a.png", "--mask-alpha", *out)
+    assert "no pixel is transparent: the picture is written as it was" in done.stderr
+    mask[10:14, 5:40] = True
+    assert "inverted" not in filled(mask).stderr
+    assert "is the mask inverted? It must be black where" in filled(~mask).stderr
+    assert "inverted" not in filled(np.random.default_rng(0).random(mask.shape) < 0.8).stderr
+
+
 @pytest.fixture
 def odd(tmp_path):
     """A folder with good pictures, and with broken and odd ones."""
@@ -185,9 +289,9 @@ def test_a_folder_of_broken_and_odd_files(tmp_path, odd, jobs):
     assert "palette.gif: a palette becomes RGB" in done.stderr
     assert "bits.png: black and white (1 bit) becomes gray (8 bits)" in done.stderr
     assert re.search(r"denoising: 100 %, 0:00 left, 12 of 12 pictures", done.stderr)
+    written = re.escape(f"{out} and {tmp_path / 'plots'} and {page}")
     assert re.fullmatch(
-        rf"5 pictures in .* s, 7 could not be restored; wrote to {re.escape(str(out))}\n",
-        done.stdout,
+        rf"5 pictures in .* s, 7 could not be restored; wrote to {written}\n", done.stdout
     )
     text = page.read_text()
     assert text.count("<img") == 5 * 4
@@ -238,12 +342,94 @@ def test_patterns_and_several_pictures(tmp_path, model):
         ([*pair], "say in which folder to write the 2 pictures: -o FOLDER"),
         ([*pair, "-o", tmp_path / "x.png"], "is the name of one picture, but there are 2"),
         ([*pair, "-o", tmp_path], "is the folder of a1.png: write to another one"),
-        ([tmp_path / "two", tmp_path, "-o", tmp_path / "three"], "would both be written to"),
+        ([tmp_path / "two", "-o", tmp_path / "x.png"], "is the name of one picture, but there are"),
+        ([tmp_path / "b*.png", "-o", tmp_path / "x.png"], "results of a folder or pattern go to a"),
+        ([tmp_path / "b*.png"], "say in which folder to write the result: -o FOLDER"),
     ):
         done = run("denoise", *arguments, "--model", model)
         assert done.exit_code == 1
         (line,) = done.stderr.splitlines()
         assert words in line
+
+
+def test_the_page_shows_what_was_restored_earlier(tmp_path, model):
+    folder, out, page = tmp_path / "photos", tmp_path / "clean", tmp_path / "page.html"
+    folder.mkdir()
+    for number in range(3):
+        put(folder / f"{number}.png", np.roll(noisy(), number, axis=0))
+    put(folder / "float.npy", noisy() / 200)
+    command = ["denoise", folder, "-o", out, "--model", model, "--report", page]
+    done = run(*command)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.endswith(f"wrote to {out} and {page}\n")
+    whole = page.read_text()
+    assert whole.count("<img") == 4 * 4
+    (out / "1.png").unlink()
+    done = run(*command)  # the page of a folder is written anew
+    assert done.exit_code == 0, done.output
+    assert "4 restored" in page.read_text()
+    addresses = r'src="([^"]*)"'
+    assert re.findall(addresses, page.read_text()) == re.findall(addresses, whole)
+    # What is there, but no result, is answered in a line.
+    (out / "2.png").write_text("no picture")
+    put(out / "0.png", photo(30))
+    done = run(*command)
+    assert done.exit_code == 0, done.output
+    assert "2.png was restored earlier, but cannot be shown: " in done.stderr
+    assert "0.png has other sides or colors" in done.stderr
+    assert "2 restored, 2 not" in page.read_text()
+    # A file that is no such page is not written over.
+    page.write_text("<title>Mine</title>")
+    assert "page.html already exists: use --force" in run(*command).stderr
+
+
+def test_pictures_of_the_same_name_in_one_folder(tmp_path, model):
+    folder, out = tmp_path / "photos", tmp_path / "clean"
+    folder.mkdir()
+    Image.fromarray(noisy()).save(folder / "anim.gif")
+    put(folder / "anim.png", np.roll(noisy(), 5, axis=0))
+    put(folder / "other.png", noisy())
+    done = run("denoise", folder, "-o", out, "--model", model)
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in out.iterdir()} == {"anim.gif.png", "anim.png", "other.png"}
+    errors = [
+        np.abs(open_picture_file(out / name).pixels - np.roll(photo().astype(float), by, 0)).mean()
+        for name, by in (("anim.gif.png", 0), ("anim.png", 5))
+    ]
+    assert max(errors) < 20
+    # The same name in two folders is answered in one line, and the rest is done.
+    second = tmp_path / "second"
+    second.mkdir()
+    put(second / "other.png", noisy())
+    put(second / "new.png", noisy())
+    done = run("denoise", folder, second, second, "-o", tmp_path / "all", "--model", model)
+    assert done.exit_code == 1
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("smalto: "))
+    assert f"{second / 'other.png'} and {folder / 'other.png'} would both be written to" in line
+    assert (tmp_path / "all" / "new.png").exists()
+    assert "4 pictures in" in done.stdout
+
+
+def test_folders_in_a_folder_are_named(tmp_path, model):
+    folder = tmp_path / "photos"
+    (folder / "sub").mkdir(parents=True)
+    done = run("denoise", folder, "-o", folder / "clean", "--model", model)
+    assert done.exit_code == 1
+    assert "folders in it are left out: sub" in done.stderr
+    put(folder / "a.png", noisy())
+    (folder / "clean").mkdir()
+    done = run("denoise", folder, "-o", folder / "clean", "--model", model)
+    assert done.exit_code == 0, done.output
+    assert f"{folder}: folders in it are left out: sub\n" in done.stderr
+
+
+def test_plots_may_be_jpeg_files(tmp_path, model):
+    put(tmp_path / "a.png", noisy())
+    for name in ("plot.jpg", "plot.JPEG"):
+        options = "-o", tmp_path / "b.png", "--force", "--compare", tmp_path / name
+        done = run("denoise", tmp_path / "a.png", *options, "--model", model)
+        assert done.exit_code == 0, done.output
+        assert open_picture_file(tmp_path / name).kind == "JPEG"
 
 
 def test_masks_by_color_by_alpha_and_by_folder(tmp_path, model):
@@ -347,18 +533,20 @@ def test_plots_replace_no_pictures(tmp_path, model):
     assert "b.png already exists: use --force" in done.stderr
 
 
-def test_a_mask_is_for_the_picture_as_it_is_shown(tmp_path, model):
-    stored = photo()[:20]
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "deep.tif"])
+def test_a_mask_is_for_the_picture_as_it_is_shown(tmp_path, model, name):
+    stored = photo()[:20].astype(np.uint16 if name == "deep.tif" else np.uint8)
     shown = PictureFile(stored, None, Metadata(exif=turned_exif(6))).upright().pixels
     assert shown.shape[:2] == (24, 20)
     mask = np.zeros(shown.shape[:2], bool)
     mask[3, 5:9] = True
-    put(tmp_path / "a.png", stored, None, Metadata(exif=turned_exif(6)))
+    put(tmp_path / name, stored, None, Metadata(exif=turned_exif(6)))
     put(tmp_path / "mask.png", mask.astype(np.uint8) * 255)
-    out = tmp_path / "out.png"
-    done = run("inpaint", tmp_path / "a.png", "--mask", tmp_path / "mask.png", "-o", out,
+    out = tmp_path / f"out-{name}"
+    done = run("inpaint", tmp_path / name, "--mask", tmp_path / "mask.png", "-o", out,
                "--model", model)  # fmt: skip
     assert done.exit_code == 0, done.output
+    assert open_picture_file(out).pixels.shape == stored.shape
     changed = (open_picture_file(out).upright().pixels != shown).any(axis=2)
     assert changed.any()
     assert not changed[~mask].any()

@@ -62,6 +62,12 @@ def test_masks_are_as_their_names_say():
         assert "".join("RGB"[mask[r, c].argmax()] for r in (0, 1) for c in (0, 1)) == pattern
 
 
+def test_patterns_in_lower_case():
+    raw = sensor(photo(), "BGGR")[:24, :24]
+    few = {"n_atoms": 8, "max_steps": 2, "random_state": 0}
+    assert np.array_equal(demosaic(raw, "bggr", **few), demosaic(raw, "BGGR", **few))
+
+
 def test_units_and_constants():
     clean = photo()
     raw = sensor(clean, "RGGB")
@@ -75,7 +81,12 @@ def test_units_and_constants():
     ("call", "message"),
     [
         (lambda: demosaic(np.zeros((20, 20)), "RGB"), "pattern must be one of RGGB"),
-        (lambda: demosaic(np.zeros((20, 20, 3))), "raw must have shape"),
+        (lambda: demosaic(np.zeros((20, 20)), 5), "pattern must be one of RGGB"),
+        (
+            lambda: demosaic(np.zeros((20, 20, 3))),
+            "(?!.*channel_axis)raw must have shape .* one value",
+        ),
+        (lambda: demosaic(np.zeros(20)), "raw must have shape"),
         (lambda: demosaic(np.zeros((20, 5))), "does not fit into raw"),
         (lambda: demosaic(np.full((20, 20), np.nan)), "raw contains NaN"),
     ],

@@ -98,8 +98,6 @@ def test_pixels_and_metadata_come_back(kind, dtype, channels):
     back = again(given, kind)
     if kind == "WEBP" and channels < 3:  # has no gray
         np.testing.assert_array_equal(back.pixels, np.repeat(given.pixels[:, :, None], 3, axis=2))
-    elif kind == "TIFF" and dtype == np.uint8:  # Pillow turns these by itself
-        same_pixels(back, given.upright())
     else:
         same_pixels(back, given)
     kept = back.metadata
@@ -110,8 +108,7 @@ def test_pixels_and_metadata_come_back(kind, dtype, channels):
     assert tags[0x010F] == "A maker"
     assert tags[0x8769] == {0x9003: "2026:01:02 03:04:05"}
     assert tags[0x8825][1] == "N"
-    turns = kind == "TIFF" and dtype == np.uint8
-    assert kept.orientation == (1 if turns else 6)
+    assert kept.orientation == 6
     if kind != "WEBP":
         np.testing.assert_allclose(kept.dpi, (300, 200), atol=0.02)
     assert kept.captions == (CAPTIONS if kind == "TIFF" else b"")
@@ -363,6 +360,25 @@ def test_turned_as_by_pillow(orientation):
     np.testing.assert_array_equal(turned(given.pixels, orientation), expected)
 
 
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("compression", ["raw", "tiff_lzw", "jpeg"])
+def test_tiff_files_are_not_turned(tmp_path, orientation, compression):
+    given = picture(3, np.uint8)
+    options = {"compression": compression, "tiffinfo": {0x0112: orientation}}
+    path = tmp_path / "a.tif"
+    Image.fromarray(given.pixels).save(path, "TIFF", **options)
+    back = open_picture_file(path)
+    assert back.metadata.orientation == orientation
+    assert back.pixels.shape == given.pixels.shape
+    if compression != "jpeg":
+        np.testing.assert_array_equal(back.pixels, given.pixels)
+        np.testing.assert_array_equal(read_picture(path), given.pixels)
+        with Image.open(path) as opened:  # Pillow turns it
+            np.testing.assert_array_equal(back.upright().pixels, np.asarray(opened))
+    Image.fromarray(given.pixels).convert("CMYK").save(path, "TIFF", tiffinfo={0x0112: orientation})
+    np.testing.assert_allclose(read_picture(path), given.pixels, atol=1)
+
+
 @pytest.mark.parametrize("name", ["a.xyz", "a", "a.gif", "a.doc"])
 def test_endings_that_cannot_be_written(tmp_path, name):
     with pytest.raises(ValueError, match=r"is not a format in which .* use one of \.png, "):
@@ -493,3 +509,30 @@ def test_a_directory_that_names_itself():
     data[-4:] = struct.pack("<I", 8)  # the next page is this one
     with pytest.raises(ValueError, match="the standard input"):
         open_picture_file(bytes(data), "the standard input")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "sigma", "expected"),
+    [
+        (0.1, 0.9, 0.1, (0, 1)),
+        (0.2, 0.8, 0.12, (0, 1)),
+        (0.0, 1.0, 0.0, (0, 1)),
+        (0.0, 1.5, 0.0, None),  # many are beyond
+        (-0.2, 0.8, 0.01, None),
+        (0.01, 0.02, 0.005, None),  # dark, but not for 0 to 1
+        (0.0, 255.0, 10.0, None),
+    ],
+)
+def test_floats_with_noise_were_made_for_0_to_1(low, high, sigma, expected):
+    rng = np.random.default_rng(0)
+    values = np.linspace(low, high, 300 * 300).reshape(300, 300)
+    values += rng.normal(0, sigma, values.shape)
+    given = PictureFile(values)
+    extremes = (values.min(), values.max())
+    assert given.range == (extremes if expected is None else expected)
+    assert given.limits[0] <= extremes[0]
+    assert given.limits[1] >= extremes[1]
+    highlight = values.copy()
+    highlight[150, 150] = 500.0
+    assert PictureFile(highlight).range == (extremes[0], 500.0)
+    assert replace(given, given_range=(-2.0, 3.0)).range == (-2.0, 3.0)

@@ -143,7 +143,9 @@ def test_given_atoms(photo):
     [
         (lambda x, m: inpaint(x, np.ones_like(m)), "all of the 7200 pixels are masked"),
         (lambda x, m: inpaint(x, m[:-1]), r"shape of its picture, \(80, 90\), got \(79, 90\)"),
-        (lambda x, m: inpaint(x, m.astype(int)), "True = missing"),
+        (lambda x, m: inpaint(np.dstack([x] * 3), m), "for a color picture pass channel_axis=-1"),
+        (lambda x, m: inpaint(np.stack([x] * 3), m), "for a color picture pass channel_axis=0"),
+        (lambda x, m: inpaint(x, m.astype(float)), "True = missing"),
         (lambda x, m: inpaint(x), "pass mask, True where a pixel is missing, or a masked array"),
         (lambda x, m: inpaint(np.where(m, x, np.nan), m), "image contains NaN"),
         (lambda x, m: inpaint(x, m, lam=-1.0), "lam must be >= 0"),

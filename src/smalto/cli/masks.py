@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from smalto.image.files.picture_file import PictureFile
 
 
+_MOST = 0.5  # share of a picture that masks seldom have
+_DEEP = 4  # pixels from all undamaged ones
+_LARGE = 0.25  # share of the damaged pixels that are that deep in large parts
+
+
 class Color(NamedTuple):
     """A color that damaged pixels have, red, green and blue from 0 to 255."""
 
@@ -81,8 +86,27 @@ def is_transparent(picture: PictureFile, source: Path) -> Array:
     if picture.alpha is None:
         message = f"{source} has no alpha channel: use --mask or --mask-color"
         raise ValueError(message)
-    most = 1.0 if picture.alpha.dtype.kind == "f" else np.iinfo(picture.alpha.dtype).max
-    return np.asarray(picture.alpha < most)
+    return np.asarray(picture.alpha < opaque(picture.alpha))
+
+
+def opaque(alpha: Array | None) -> Array | None:
+    """The opacity of a picture that is opaque everywhere."""
+    if alpha is None:
+        return None
+    return np.full_like(alpha, 1 if alpha.dtype.kind == "f" else np.iinfo(alpha.dtype).max)
+
+
+def looks_inverted(damaged: Array) -> bool:
+    """Whether a mask has most of its picture, in large parts: then it may mark what is undamaged.
+
+    Pixels that are missing here and there leave no large parts, even if they are most.
+    """
+    from scipy import ndimage
+
+    if damaged.all() or damaged.mean() <= _MOST:
+        return bool(damaged.all())
+    depth = ndimage.distance_transform_cdt(damaged, "chessboard")
+    return bool(np.mean(depth[damaged] > _DEEP) > _LARGE)
 
 
 def mask_of_frames(

@@ -38,8 +38,8 @@ RestoredFile: TypeAlias = Annotated[
 Compare: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="Also plot before and after, with an enlarged detail (.png, .svg or .pdf); for several "
-        "pictures, a folder of such plots.",
+        help="Also plot before and after, with an enlarged detail (.png, .svg, .pdf or .jpg); for "
+        "several pictures, a folder of such plots.",
         show_default=False,
     ),
 ]
@@ -49,6 +49,16 @@ ReportFile: TypeAlias = Annotated[
         "--report",
         help="Also write a page with all pictures before and after (.html).",
         show_default=False,
+    ),
+]
+Range: TypeAlias = Annotated[
+    tuple[float, float] | None,
+    typer.Option(
+        "--range",
+        metavar="LOW HIGH",
+        help="Values of black and white where values become integers of fewer bits, and in plots; "
+        "others are clipped.",
+        show_default="of the type; 0 1 for floats, or their extremes",
     ),
 ]
 Jobs: TypeAlias = Annotated[

@@ -13,7 +13,7 @@ from smalto.checks import Array
 from smalto.cli.errors import fail
 
 STREAM = Path("-")  # stands for the standard input or output
-PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+PLOT_SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
 
 
 def check_output(path: Path, force: bool, suffixes: tuple[str, ...] = ()) -> None:

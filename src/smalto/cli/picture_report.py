@@ -16,6 +16,7 @@ from smalto.plot.before_after import busiest_square
 from smalto.reporting.html import Html, element, join
 from smalto.reporting.whole_files import write_text
 
+TITLE = "Pictures before and after"
 _SIDE = 640  # of a picture in the page, at most
 _ZOOM = 96  # side of the enlarged detail
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -63,12 +64,12 @@ def write_page(path: Path, shown: list[Shown], failed: dict[Path, str]) -> None:
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", "Pictures before and after"),
+        element("title", TITLE),
         element("style", Html(_STYLE)),
     )
     count = f"{len(shown)} restored" + (f", {len(failed)} not" if failed else "")
     written = f"{count}. Written by smalto on {time.strftime('%Y-%m-%d %H:%M:%S %Z')}."
-    body = join(element("h1", "Pictures before and after"), element("p", written), *parts)
+    body = join(element("h1", TITLE), element("p", written), *parts)
     html = element("html", element("head", head), element("body", body), lang="en")
     write_text(path, f"<!doctype html>\n{html}\n")
 

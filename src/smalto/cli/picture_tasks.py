@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
+import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import typer
@@ -26,6 +27,7 @@ class Task:
     source: Path
     out: Path
     compare: Path | None
+    range: tuple[float, float] | None = None  # the values of black and white, if given
 
 
 @dataclass(frozen=True)
@@ -34,61 +36,90 @@ class Plan:
 
     tasks: list[Task]
     folder: Path | None  # for the results, unless there is a single one
-    n_done: int  # pictures that are in the folder already
     report: Path | None
+    plots: Path | None = None  # the folder of the plots
+    done: list[Task] = field(default_factory=list)  # results are in the folder already
+    refused: dict[Path, str] = field(default_factory=dict)  # and why
 
 
 def plan_of(
-    pictures: list[Path], out: Path | None, compare: Path | None, report: Path | None, force: bool
+    pictures: list[Path],
+    out: Path | None,
+    compare: Path | None,
+    report: Path | None,
+    force: bool,
+    range_: tuple[float, float] | None,
 ) -> Plan:
     """Find the pictures and check all outputs, before any work is done."""
-    sources = [source for given in pictures for source in _found(given)]
+    if range_ is not None and not -math.inf < range_[0] < range_[1] < math.inf:
+        fail(f"--range must be two numbers, black below white, got {range_[0]:g} {range_[1]:g}")
+    found = (source for given in pictures for source in _found(given, (out, compare)))
+    sources = [*dict.fromkeys(found)]  # each once
     is_one = len(pictures) == 1 and sources == pictures and not (out is not None and out.is_dir())
     if compare is not None:
         need_matplotlib()
     if report is not None:
-        check_output(report, force, (".html",))
         if report == STREAM:
             fail("a report is a file: give its name with --report")
+        check_output(report, force or (not is_one and _is_page(report)), (".html",))
     if is_one:
         task = _single(sources[0], out, compare, force)
-        return Plan([task], None, 0, report)
+        return Plan([replace(task, range=range_)], None, report)
     if STREAM in sources:
         fail("the standard input can only be restored alone")
     if out is None or out == STREAM:
-        fail(f"say in which folder to write the {len(sources)} pictures: -o FOLDER")
-    outs = _outputs(sources, out)
+        which = "result" if len(sources) == 1 else f"{len(sources)} pictures"
+        fail(f"say in which folder to write the {which}: -o FOLDER")
+    outs, refused = _outputs(sources, out)
     plots: list[Path | None] = [None] * len(outs)
     if compare is not None:
-        plots = [*_plots(compare, outs)]
-    tasks = [
-        Task(*files)
-        for files in zip(sources, outs, plots, strict=True)
-        if force or not files[1].exists()
-    ]
+        plots = [*_plots(compare, [*outs.values()])]
+    every = [Task(*files, range_) for files in zip(outs, outs.values(), plots, strict=True)]
+    tasks = [task for task in every if force or not task.out.exists()]
     for task in tasks:
-        _check_plot(task, [*sources, *outs], force)
-    return Plan(tasks, out, len(sources) - len(tasks), report)
+        _check_plot(task, [*sources, *outs.values()], force)
+    done = [task for task in every if task not in tasks]
+    return Plan(tasks, out, report, compare, done, refused)
 
 
-def _found(given: Path) -> list[Path]:
+def _is_page(path: Path) -> bool:
+    """Whether a file is a page of pictures, which is written anew when a folder is gone on with."""
+    from smalto.cli.picture_report import TITLE
+
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return f"<title>{TITLE}</title>".encode() in file.read(1000)
+
+
+def _found(given: Path, results: tuple[Path | None, ...]) -> list[Path]:
     """The pictures that a file, folder or pattern stands for."""
-    from smalto.image.reading import SUFFIXES
-
     if given == STREAM or given.is_file():
         return [given]
     if given.is_dir():
-        files = sorted(p for p in given.iterdir() if p.is_file() and not p.name.startswith("."))
-        found = [p for p in files if p.suffix.lower() in (*SUFFIXES, ".npy")]
-        if not found:
-            fail(f"there are no pictures ({', '.join(SUFFIXES)}, .npy) in {given}")
-        if others := sorted({p.suffix or p.name for p in files} - {p.suffix for p in found}):
-            typer.echo(f"{given}: files that end in {', '.join(others)} are left out", err=True)
-        return found
+        return _in_folder(given, {path.resolve() for path in results if path is not None})
     names = glob.glob(str(given)) if glob.has_magic(str(given)) else []  # noqa: PTH207 (any root)
     if not names:
         fail(f"there is no file {given}")
     return [Path(name) for name in sorted(names)]
+
+
+def _in_folder(given: Path, results: set[Path]) -> list[Path]:
+    """The pictures in a folder; say what else is in it, but for folders of results."""
+    from smalto.image.reading import SUFFIXES
+
+    inside = sorted(p for p in given.iterdir() if not p.name.startswith("."))
+    files = [p for p in inside if p.is_file()]
+    folders = [p.name for p in inside if p.is_dir() and p.resolve() not in results]
+    found = [p for p in files if p.suffix.lower() in (*SUFFIXES, ".npy")]
+    if not found:
+        own = f"; folders in it are left out: {', '.join(folders)}" if folders else ""
+        fail(f"there are no pictures ({', '.join(SUFFIXES)}, .npy) in {given}{own}")
+    if others := sorted({p.suffix or p.name for p in files} - {p.suffix for p in found}):
+        typer.echo(f"{given}: files that end in {', '.join(others)} are left out", err=True)
+    if folders:
+        typer.echo(f"{given}: folders in it are left out: {', '.join(folders)}", err=True)
+    return found
 
 
 def _single(source: Path, out: Path | None, compare: Path | None, force: bool) -> Task:
@@ -128,22 +159,40 @@ def _ending(source: Path) -> str:
     return source.suffix if source.suffix.lower() in KINDS else ".png"
 
 
-def _outputs(sources: list[Path], folder: Path) -> list[Path]:
-    """Where to write the result of each picture; fail if two of them would be the same file."""
+def _outputs(sources: list[Path], folder: Path) -> tuple[dict[Path, Path], dict[Path, str]]:
+    """Where to write the result of each picture, and which ones cannot be written, and why.
+
+    Of two that would be the same file, that which has its name keeps it, and the other has its own
+    ending before the new one, as in ``a.gif.png``.
+    """
     from smalto.image.files.writing import KINDS
 
     if not folder.is_dir() and folder.suffix.lower() in KINDS:
-        fail(f"{folder} is the name of one picture, but there are {len(sources)}: give a folder")
-    outs = [folder / f"{source.stem}{_ending(source)}" for source in sources]
+        many = f"there are {len(sources)}"
+        why = many if len(sources) > 1 else "results of a folder or pattern go to a folder"
+        fail(f"{folder} is the name of one picture, but {why}: give a folder")
+    names: dict[Path, str] = {}
     taken: dict[str, Path] = {}
-    for source, path in zip(sources, outs, strict=True):
+    refused: dict[Path, str] = {}
+    for source in sorted(sources, key=lambda source: source.name != _result_name(source)):
         if source.parent.resolve() == folder.resolve():
             fail(f"{folder} is the folder of {source.name}: write to another one")
-        other = taken.setdefault(path.name.lower(), source)
-        if other is not source:
-            fail(f"{other} and {source} would both be written to {path}: restore them separately")
+        wanted = [_result_name(source), f"{source.name}{_ending(source)}"]
+        free = [name for name in wanted if name.lower() not in taken]
+        if free and (free[0] == wanted[0] or source.name != wanted[0]):
+            names[source] = free[0]
+            taken[free[0].lower()] = source
+        else:
+            refused[source] = (
+                f"{source} and {taken[wanted[0].lower()]} would both be written to "
+                f"{folder / wanted[0]}: restore them separately"
+            )
     _make_folder(folder)
-    return outs
+    return {source: folder / names[source] for source in sources if source in names}, refused
+
+
+def _result_name(source: Path) -> str:
+    return f"{source.stem}{_ending(source)}"
 
 
 def _make_folder(folder: Path) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,21 +88,27 @@ def _restore_many(plan: Plan, restore: Restore, label: str, jobs: int, threads: 
     from smalto.threads import resolve_threads
 
     started = time.perf_counter()
-    if plan.n_done:
+    if plan.done:
         typer.echo(
-            f"{_count(plan.n_done)} in {plan.folder} already: skipped (--force does them again)",
+            f"{_count(len(plan.done))} in {plan.folder} already: skipped (--force does them again)",
             err=True,
         )
     jobs = max(1, min(jobs, len(plan.tasks)))
     per_job = max(1, resolve_threads(threads) // jobs)
     progress = PictureProgress(label, len(plan.tasks))
     batch = _Batch(progress, restore, per_job, plan.report is not None)
+    for source, why in plan.refused.items():
+        batch.refuse(source, why)
     stopped = not batch.run(plan.tasks, jobs)
     with plain_errors():
         _write_page(plan, batch.done, batch.failed)
     seconds = time.perf_counter() - started
     failures = f", {len(batch.failed)} could not be restored" if batch.failed else ""
-    typer.echo(f"{_count(len(batch.done))} in {seconds:.1f} s{failures}; wrote to {plan.folder}")
+    written = [path for path in (plan.folder, plan.plots, plan.report) if path is not None]
+    typer.echo(
+        f"{_count(len(batch.done))} in {seconds:.1f} s{failures}; "
+        f"wrote to {' and '.join(map(str, written))}"
+    )
     if stopped:
         typer.echo("smalto: stopped: the same command goes on with the other pictures", err=True)
         raise typer.Exit(INTERRUPTED)
@@ -114,10 +121,36 @@ def _count(number: int) -> str:
 
 
 def _write_page(plan: Plan, done: list[Done], failed: dict[Path, str]) -> None:
-    if plan.report is not None:
-        from smalto.cli.picture_report import write_page
+    """Write a page of all pictures, also of those that have been restored earlier."""
+    if plan.report is None:
+        return
+    from smalto.cli.picture_report import write_page
 
-        write_page(plan.report, [one.shown for one in done if one.shown is not None], failed)
+    shown = [one.shown for one in done if one.shown is not None]
+    failed = dict(failed)
+    for task in plan.done:
+        try:
+            shown.append(_shown_from_disk(task))
+        except (ValueError, OSError) as error:
+            failed[task.source] = f"was restored earlier, but cannot be shown: {explain(error)}"
+            typer.echo(f"smalto: {task.source} {one_line(failed[task.source])}", err=True)
+    write_page(plan.report, shown, failed)
+
+
+def _shown_from_disk(task: Task) -> Shown:
+    """A picture that has been restored earlier, as a page shows it."""
+    from smalto.cli.picture_report import show
+    from smalto.image.files.writing import as_shown
+
+    before, after = open_picture(task.source), open_picture(task.out)
+    before = replace(before, given_range=task.range)
+    same = before.pixels.dtype == after.pixels.dtype
+    images = as_shown(before), as_shown(after, before.range if same else None)
+    if images[0].shape != images[1].shape:
+        message = f"{task.out} has other sides or colors"
+        raise ValueError(message)
+    size = f"{before.pixels.shape[1]} x {before.pixels.shape[0]} pixels"
+    return show(str(task.source), f"{size}, {before.describe()}, restored earlier", *images)
 
 
 class _Batch:
@@ -175,9 +208,13 @@ class _Batch:
             known = None if comes_from_ctrl_c(error) else explain(error)
             if known is None:
                 raise
-            name = "" if str(task.source) in known else f"{task.source}: "
-            self.failed[task.source] = one_line(known)
-            self.progress.say(f"smalto: {name}{one_line(known)}")
+            self.refuse(task.source, known)
+
+    def refuse(self, source: Path, why: str) -> None:
+        """Say why a picture is not restored."""
+        name = "" if str(source) in why else f"{source}: "
+        self.failed[source] = one_line(why)
+        self.progress.say(f"smalto: {name}{one_line(why)}")
 
 
 def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
@@ -186,7 +223,7 @@ def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
     from smalto.image.stages import watched
 
     started = time.perf_counter()
-    picture = open_picture(task.source)
+    picture = replace(open_picture(task.source), given_range=task.range)
     if task.out == STREAM:
         kind = picture.kind if picture.kind in KINDS.values() else "PNG"
     else:
@@ -198,7 +235,7 @@ def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
         restored = restore(picture, settings)
     pixels = restored.pixels
     if pixels.dtype.kind == "f":
-        pixels = np.clip(pixels, *range_)
+        pixels = np.clip(pixels, *picture.limits)
     after = replace(picture, pixels=pixels, alpha=restored.alpha)
     fitted = fit_to(after, kind, range_)
     settings.watch.check()
@@ -217,6 +254,29 @@ def _restore(task: Task, restore: Restore, settings: Settings) -> Done:
 
             shown = show(str(task.source), about, *images)
     return Done(about, time.perf_counter() - started, shown)
+
+
+def check_values(
+    picture: PictureFile, source: Path, way_out: str, damaged: Array | None = None
+) -> None:
+    """Raise ValueError, with a way out, if values that are not damaged are no numbers."""
+    from smalto.image.checks import check_pixels_finite
+
+    try:
+        check_pixels_finite(picture.pixels, str(source), damaged)
+    except ValueError as error:
+        message = f"{error}: {way_out}"
+        raise ValueError(message) from None
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Let errors name options of the command in place of the arguments in Python."""
+    try:
+        yield
+    except ValueError as error:
+        known = str(error).replace("pass n_atoms", "give --atoms").replace("patch_size", "--patch")
+        raise ValueError(known) from error
 
 
 def dictionary_settings(

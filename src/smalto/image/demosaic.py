@@ -60,7 +60,7 @@ def demosaic(
     raw : array (height, width)
         Unsigned integers or floats, the values of the sensor.
     pattern : {"RGGB", "BGGR", "GRBG", "GBRG"}, default "RGGB"
-        Colors of the upper left 2 x 2 pixels, row by row.
+        Colors of the upper left 2 x 2 pixels, row by row; in lower case, too.
     patch_size : int or (int, int), default 8
         Height and width of a patch.
     n_atoms : int, default 256
@@ -102,9 +102,11 @@ def demosaic(
     ((20, 24, 3), True)
     """
     threads = resolve_threads(n_threads)
-    if pattern not in PATTERNS:
+    colors_of_pixels = str(pattern).upper()
+    if colors_of_pixels not in PATTERNS:
         message = f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}"
         raise ValueError(message)
+    _check_single(raw)
     picture = as_picture(raw, None, what="raw")
     values = picture.pixels[:, :, 0]
     size = check_patch_size(patch_size)
@@ -112,7 +114,7 @@ def demosaic(
     n_atoms, n_rounds = check_integer("n_atoms", n_atoms), check_integer("n_rounds", n_rounds)
     max_steps = check_integer("max_steps", max_steps, low=0)
     stride = check_stride(stride, size)
-    known = bayer_mask(values.shape, pattern)
+    known = bayer_mask(values.shape, colors_of_pixels)
     colors = np.where(known, values[:, :, None], 0).astype(values.dtype)
     estimate = along_edges(values, known)
     lam = _PENALTY * float(np.ptp(values))
@@ -139,6 +141,17 @@ def demosaic(
         )
     out = replace(picture, channel_axis=2, masked=None)
     return out.convert_back(estimate)
+
+
+def _check_single(raw: Any) -> None:
+    """Raise ValueError if pixels have several values already."""
+    shape = np.shape(raw)
+    if len(shape) == 3:
+        message = (
+            f"raw must have shape (height, width), one value for each pixel, got shape {shape}: "
+            "there is nothing to find where pixels have all colors"
+        )
+        raise ValueError(message)
 
 
 def bayer_mask(shape: tuple[int, ...], pattern: str) -> Array:

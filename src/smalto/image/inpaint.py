@@ -201,8 +201,20 @@ def as_missing(mask: Any, image: Any, channel_axis: int | None) -> Array:
         return np.asarray(np.logical_or.reduce(missing))
     shape = np.shape(image)
     if channel_axis is None or not -len(shape) <= channel_axis < len(shape):
+        _check_channels(np.shape(mask), shape)
         return as_mask(mask, shape, 1)
     if np.shape(mask) == shape:
         mask = np.moveaxis(np.asarray(mask), channel_axis, -1)
     *sides, channels = np.moveaxis(np.asarray(image), channel_axis, -1).shape
     return as_mask(mask, sides, channels)
+
+
+def _check_channels(marks: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Raise ValueError if a mask fits its picture but for an axis of channels that was not given."""
+    axis = {shape[:-1]: -1, shape[1:]: 0}.get(marks)
+    if len(shape) == 3 and axis is not None:
+        message = (
+            f"mask must have the shape of its picture, {shape}, got {marks}; for a color picture pass "
+            f"channel_axis={axis}"
+        )
+        raise ValueError(message)

@@ -21,13 +21,21 @@ from smalto.cli.option_types import (
     ModelFile,
     Patch,
     PictureFiles,
+    Range,
     ReportFile,
     RestoredFile,
     Seed,
     Threads,
 )
 from smalto.cli.picture_tasks import plan_of
-from smalto.cli.restoration import Restored, Settings, dictionary_settings, restore_all
+from smalto.cli.restoration import (
+    Restored,
+    Settings,
+    check_values,
+    dictionary_settings,
+    naming_options,
+    restore_all,
+)
 
 if TYPE_CHECKING:
     from smalto.image import PoissonNoise
@@ -87,6 +95,7 @@ def denoise(
     model: ModelFile = None,
     atoms: Atoms = None,
     patch: Patch = None,
+    range_: Range = None,
     compare: Compare = None,
     report: ReportFile = None,
     jobs: Jobs = 1,
@@ -118,6 +127,7 @@ def denoise(
         only_pictures = {
             "--sigma-map": sigma_map, "--poisson": poisson, "--model": model, "--compare": compare,
             "--report": report, "--sure": sure, "--jobs": jobs > 1, "--effort 2": effort == 2,
+            "--range": range_,
         }  # fmt: skip
         check_film_options(pictures, only_pictures)
         sizes = {"n_atoms": atoms, "patch_size": patch}
@@ -133,11 +143,12 @@ def denoise(
 
         restore_film(pictures[0], out, force, "denoising", restore_frames)
         return
-    plan = plan_of(pictures, out, compare, report, force)
+    plan = plan_of(pictures, out, compare, report, force, range_)
 
     def restore(picture: PictureFile, settings: Settings) -> Restored:
         from smalto import image
 
+        check_values(picture, settings.source, "replace them, or fill them in by smalto inpaint")
         level: float | Array | PoissonNoise
         if sigma_map is not None:
             level, about = _map(sigma_map, picture), f"noise by {sigma_map}"
@@ -147,16 +158,17 @@ def denoise(
         else:
             level = _level(picture, sigma, sure, settings)
             about = f"noise {level:.3g}"
-        pixels = image.denoise(
-            picture.pixels,
-            level,
-            channel_axis=picture.channel_axis,
-            effort=1 if effort is None else effort,
-            callbacks=(settings.watch,),
-            n_threads=settings.n_threads,
-            random_state=seed,
-            **dictionary_settings(model, atoms, patch, picture.pixels.ndim == 3, True),
-        )
+        with naming_options():
+            pixels = image.denoise(
+                picture.pixels,
+                level,
+                channel_axis=picture.channel_axis,
+                effort=1 if effort is None else effort,
+                callbacks=(settings.watch,),
+                n_threads=settings.n_threads,
+                random_state=seed,
+                **dictionary_settings(model, atoms, patch, picture.pixels.ndim == 3, True),
+            )
         return Restored(pixels, picture.alpha, about)
 
     restore_all(plan, restore, "denoising", jobs, threads)
@@ -204,6 +216,13 @@ def _level(picture: PictureFile, sigma: float | None, sure: bool, settings: Sett
 
     if sigma is not None and (sure or sigma == 0):
         return sigma
+    low, high = picture.range
+    if sigma is not None and high > low and sigma > high - low:
+        message = (
+            f"--sigma {sigma:g} is more than all levels of {settings.source} ({low:.6g} to "
+            f"{high:.6g}): leave --sigma out, or add --sure"
+        )
+        raise ValueError(message)
     try:
         found = image.estimate_noise(picture.pixels, channel_axis=picture.channel_axis)
     except ValueError:
@@ -214,7 +233,6 @@ def _level(picture: PictureFile, sigma: float | None, sure: bool, settings: Sett
             )
             raise ValueError(message) from None
         return sigma
-    low, high = picture.range
     if sigma is None:
         share = f", {20 * math.log10((high - low) / found):.1f} dB" if found > 0 else ""
         settings.say(f"noise: standard deviation {found:.3g} of {high - low:.6g}{share}")

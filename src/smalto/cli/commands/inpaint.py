@@ -7,7 +7,6 @@ from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from smalto.checks import Array
@@ -18,8 +17,10 @@ from smalto.cli.masks import (
     grown,
     has_color,
     is_transparent,
+    looks_inverted,
     mask_of_frames,
     named_color,
+    opaque,
     read_mask,
 )
 from smalto.cli.option_types import (
@@ -30,13 +31,21 @@ from smalto.cli.option_types import (
     ModelFile,
     Patch,
     PictureFiles,
+    Range,
     ReportFile,
     RestoredFile,
     Seed,
     Threads,
 )
 from smalto.cli.picture_tasks import plan_of
-from smalto.cli.restoration import Restored, Settings, dictionary_settings, restore_all
+from smalto.cli.restoration import (
+    Restored,
+    Settings,
+    check_values,
+    dictionary_settings,
+    naming_options,
+    restore_all,
+)
 
 if TYPE_CHECKING:
     from smalto.image.files.picture_file import PictureFile
@@ -95,6 +104,7 @@ def inpaint(
     model: ModelFile = None,
     atoms: Atoms = None,
     patch: Patch = None,
+    range_: Range = None,
     compare: Compare = None,
     report: ReportFile = None,
     jobs: Jobs = 1,
@@ -125,13 +135,13 @@ def inpaint(
     if any(is_film(picture) for picture in pictures):
         only_pictures = {
             "--effort": effort is not None, "--model": model, "--atoms": atoms, "--patch": patch,
-            "--compare": compare, "--report": report, "--jobs": jobs > 1,
+            "--compare": compare, "--report": report, "--jobs": jobs > 1, "--range": range_,
         }  # fmt: skip
         check_film_options(pictures, only_pictures)
         grow = _GROW if mask_grow is None else mask_grow
         _fill_film(pictures[0], out, force, mask, color, grow, threads)
         return
-    plan = plan_of(pictures, out, compare, report, force)
+    plan = plan_of(pictures, out, compare, report, force, range_)
 
     def damage(picture: PictureFile, source: Path) -> Array:
         if mask is not None:
@@ -146,18 +156,28 @@ def inpaint(
         damaged = grown(damage(picture, settings.source), mask_grow or 0)
         about = f"{100 * damaged.mean():.1f} % of the pixels are damaged"
         settings.say(about)
-        pixels = image.inpaint(
-            picture.pixels,
-            damaged,
-            channel_axis=picture.channel_axis,
-            effort=1 if effort is None else effort,
-            callbacks=(settings.watch,),
-            n_threads=settings.n_threads,
-            random_state=seed,
-            **dictionary_settings(model, atoms, patch, picture.pixels.ndim == 3),
-        )
+        if not damaged.any():
+            marks = "no pixel is transparent" if mask_alpha else "the mask marks no pixel"
+            settings.say(f"{marks}: the picture is written as it was")
+        elif mask is not None and looks_inverted(damaged):
+            settings.say(
+                "is the mask inverted? It must be black where the picture is undamaged, but most "
+                "of it is not"
+            )
+        check_values(picture, settings.source, "mark them as damaged, too", damaged)
+        with naming_options():
+            pixels = image.inpaint(
+                picture.pixels,
+                damaged,
+                channel_axis=picture.channel_axis,
+                effort=1 if effort is None else effort,
+                callbacks=(settings.watch,),
+                n_threads=settings.n_threads,
+                random_state=seed,
+                **dictionary_settings(model, atoms, patch, picture.pixels.ndim == 3),
+            )
         # What was missing by its transparency is opaque now.
-        alpha = np.full_like(picture.alpha, picture.range[1]) if mask_alpha else picture.alpha
+        alpha = opaque(picture.alpha) if mask_alpha else picture.alpha
         return Restored(pixels, alpha, about)
 
     restore_all(plan, restore, "inpainting", jobs, threads)

@@ -21,7 +21,7 @@ def show(
         typer.Option(
             "--out",
             "-o",
-            help="The plot to write (.png, .svg or .pdf).",
+            help="The plot to write (.png, .svg, .pdf or .jpg).",
             show_default="the model's name with .png",
         ),
     ] = None,

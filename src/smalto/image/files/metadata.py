@@ -12,7 +12,7 @@ from PIL.TiffImagePlugin import ImageFileDirectory_v2 as Directory
 
 _EXIF_HEAD = b"Exif\0\0"
 _PHOTOSHOP_HEAD = b"Photoshop 3.0\0"
-_ORIENTATION = 0x0112
+ORIENTATION = 0x0112
 _IN_A_SEGMENT = 65_000  # bytes that fit into one segment of a JPEG file
 _ICC, _XMP, _IPTC, _PHOTOSHOP = 34675, 700, 33723, 34377  # tags of TIFF
 
@@ -48,7 +48,7 @@ class Metadata:
     @property
     def orientation(self) -> int:
         """How the picture is to be turned when it is shown, 1 to 8; 1 is as it is stored."""
-        value = _exif_of(self.exif).get(_ORIENTATION, 1) if self.exif else 1
+        value = _exif_of(self.exif).get(ORIENTATION, 1) if self.exif else 1
         return value if value in range(1, 9) else 1
 
     def upright(self) -> Metadata:
@@ -56,7 +56,7 @@ class Metadata:
         if self.orientation == 1:
             return self
         exif = _exif_of(self.exif)
-        exif[_ORIENTATION] = 1
+        exif[ORIENTATION] = 1
         return replace(self, exif=exif.tobytes().removeprefix(_EXIF_HEAD))
 
 

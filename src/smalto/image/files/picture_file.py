@@ -17,7 +17,13 @@ from PIL import Image, UnidentifiedImageError
 
 from smalto.checks import Array
 from smalto.image.files.deep_png import is_deep_png, read_deep_png
-from smalto.image.files.metadata import NO_METADATA, Metadata, metadata_of, metadata_of_tiff
+from smalto.image.files.metadata import (
+    NO_METADATA,
+    ORIENTATION,
+    Metadata,
+    metadata_of,
+    metadata_of_tiff,
+)
 from smalto.image.files.tiff import (
     UnreadableError,
     is_deep,
@@ -34,6 +40,10 @@ _TURNS = {
     7: (True, True, True), 8: (True, True, False),
 }  # fmt: skip
 
+
+# Noisy floats were made for 0 to 1 if so many are inside, almost all are at most this far outside,
+# none is farther away than 1, and they are not all dark.
+_INSIDE, _ALMOST_ALL, _NEAR, _BRIGHT = 0.9, 0.99, 1 / 3, 0.5
 
 # What Pillow raises for damaged files.
 _OF_DAMAGED_FILES = (
@@ -61,6 +71,7 @@ class PictureFile:
     is_lossy: bool = False
     alpha_is_multiplied: bool = False
     notes: tuple[str, ...] = ()
+    given_range: tuple[float, float] | None = None  # the values of black and white, if one knows
 
     @property
     def channel_axis(self) -> int | None:
@@ -71,16 +82,26 @@ class PictureFile:
     def range(self) -> tuple[float, float]:
         """The values of black and white.
 
-        Those of the type for integers; for floats 0 and 1 or, if there are others, the smallest and
-        the largest value.
+        Unless given, those of the type for integers; for floats 0 and 1 if they are there but for
+        some noise, and otherwise the smallest and the largest value.
         """
+        if self.given_range is not None:
+            return self.given_range
         if self.pixels.dtype.kind == "u":
             return 0.0, float(np.iinfo(self.pixels.dtype).max)
         known = self.pixels[np.isfinite(self.pixels)]
-        if not known.size:
+        if not known.size or _is_unit(known):
             return 0.0, 1.0
-        low, high = float(known.min()), float(known.max())
-        return (0.0, 1.0) if low >= 0.0 and high <= 1.0 else (low, high)
+        return float(known.min()), float(known.max())
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The range, and all values that are outside: no restored value should be farther away."""
+        known = self.pixels[np.isfinite(self.pixels)]
+        low, high = self.range
+        if not known.size:
+            return low, high
+        return min(low, float(known.min())), max(high, float(known.max()))
 
     def describe(self) -> str:
         """Say what values there are, as "16-bit RGB with alpha, 0 to 65535"."""
@@ -100,6 +121,18 @@ class PictureFile:
             alpha=None if self.alpha is None else turned(self.alpha, turn),
             metadata=self.metadata.upright(),
         )
+
+
+def _is_unit(values: Array) -> bool:
+    """Whether floats were made for 0 to 1, though noise may have driven some out."""
+    low, high = float(values.min()), float(values.max())
+    if low >= 0.0 and high <= 1.0:
+        return True
+    if low < -1.0 or high > 2.0 or high < _BRIGHT:
+        return False
+    inside = np.mean((values >= 0.0) & (values <= 1.0))
+    near = np.mean((values >= -_NEAR) & (values <= 1.0 + _NEAR))
+    return bool(inside >= _INSIDE and near >= _ALMOST_ALL)
 
 
 def turned(pixels: Array, orientation: int) -> Array:
@@ -126,9 +159,11 @@ def read_colors(path: str | os.PathLike[str]) -> Array:
     except RefusedError as refused:
         with _readable_errors(str(path)):
             try:
-                with Image.open(path) as picture:
+                # Of an open file: by its name, Pillow maps it into memory, and turns it wrongly.
+                with _opened(path) as file, Image.open(file) as picture:
+                    turn = _load(picture)
                     is_gray = picture.mode in ("1", "L", "LA")
-                    return np.array(picture.convert("L" if is_gray else "RGB"))
+                    return turned_back(np.array(picture.convert("L" if is_gray else "RGB")), turn)
             except UnidentifiedImageError:
                 raise refused from None
 
@@ -216,7 +251,8 @@ def _read_numpy(file: BinaryIO) -> PictureFile:
         pixels = pixels[:, :, 0]
     if pixels.ndim not in (2, 3) or pixels.shape[2:] not in ((), (3,)) or not pixels.size:
         message = (
-            f"has the shape {pixels.shape}, but a picture is (height, width) or (height, width, 3)"
+            f"has the shape {pixels.shape}, but a picture is (height, width) or (height, width, 3); "
+            "in Python, smalto.image.denoise and smalto.image.inpaint take volumes and series"
         )
         raise RefusedError(message)
     return PictureFile(pixels, kind="NPY")
@@ -255,12 +291,25 @@ def _read_with_pillow(file: BinaryIO, is_tiff: bool) -> PictureFile:
         if picture.mode in _PRINT:
             message = f"is a {_PRINT[picture.mode]} picture: convert it to RGB first"
             raise RefusedError(message)
-        picture.load()
+        turn = _load(picture)
         metadata = metadata_of(picture)
         is_lossy = kind == "JPEG" or (kind == "WEBP" and not _is_lossless_webp(file))
-        pixels = _pixels(picture, notes)
+        pixels = turned_back(_pixels(picture, notes), turn)
     found = _from_channels(pixels, pixels.shape[2] in (2, 4), metadata, kind)
     return replace(found, is_lossy=is_lossy, notes=tuple(notes))
+
+
+def _load(picture: Image.Image) -> int:
+    """Read the pixels; return the orientation by which Pillow has turned them, as it does in TIFF.
+
+    Its tag, which Pillow removes then, is put back.
+    """
+    before = picture.getexif().get(ORIENTATION, 1) if picture.format == "TIFF" else 1
+    picture.load()
+    if before not in _TURNS or picture.getexif().get(ORIENTATION, 1) == before:
+        return 1
+    picture.getexif()[ORIENTATION] = before
+    return int(before)
 
 
 def _pixels(picture: Image.Image, notes: list[str]) -> Array:

@@ -53,7 +53,9 @@ def fit_to(
     if wanted != dtype:
         low, high = range_ or picture.range
         most = np.iinfo(wanted).max
-        notes.append(f"values from {low:.6g} to {high:.6g} become 0 to {most} in {kind}")
+        note = f"values from {low:.6g} to {high:.6g} become 0 to {most} in {kind}"
+        outside = np.mean((picture.pixels < low) | (picture.pixels > high))
+        notes.append(f"{note}; {100 * outside:.2g} % are outside, and clipped" if outside else note)
         alpha = picture.alpha
         if alpha is not None:
             alpha = scaled(alpha, PictureFile(alpha).range, wanted)
