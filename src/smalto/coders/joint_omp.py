@@ -152,16 +152,24 @@ class JointOMP(Coder):
 
     def certain(self, problem: Problem) -> Array:
         """Return float64 codes, found slowly however similar the atoms are."""
-        return self._pursue(problem.X, problem.D, problem.missing, problem.dtype)
+        X, D, missing, dtype = problem.X, problem.D, problem.missing, problem.dtype
+        return self._pursue(X, D, missing, dtype, problem.near)
 
-    def _pursue(self, X: Array, D: Array, missing: Array | None, dtype: np.dtype[Any]) -> Array:
+    def _pursue(
+        self,
+        X: Array,
+        D: Array,
+        missing: Array | None,
+        dtype: np.dtype[Any],
+        near: Array | None = None,
+    ) -> Array:
         """Return the codes of one group in float64; they are exact in ``dtype``."""
         most = len(D) if missing is not None else int(min(D.shape))
         most = most if self.max_nonzeros is None else int(self.max_nonzeros)
         eps = 0.0 if self.eps is None else float(self.eps) * len(X)
         pursuit = Pursuit(most, eps, look_ahead=bool(self.look_ahead))
         if missing is None:
-            return pursuit.codes(X, D, dtype)
+            return pursuit.codes(X, D, dtype, near)
         return pursue_with_holes(pursuit, X, D, missing, dtype)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:

@@ -85,7 +85,7 @@ class L0(Coder):
         pursuit = Pursuit(
             int(min(problem.D.shape)), gain=2.0 * float(self.lam), positive=bool(self.positive)
         )
-        return pursuit.codes(problem.X, problem.D, problem.dtype)
+        return pursuit.codes(problem.X, problem.D, problem.dtype, problem.near)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return ``lam ‖α‖₀`` of each row of codes."""

@@ -134,7 +134,7 @@ class OMP(Coder):
         if self.eps is not None:
             eps = float(of_rows("eps", self.eps, numbers, 1)[0])
         rules = {"positive": bool(self.positive), "look_ahead": bool(self.look_ahead)}
-        return Pursuit(most, eps, **rules).codes(X, D, dtype)
+        return Pursuit(most, eps, **rules).codes(X, D, dtype, problem.near)
 
     def penalty(self, codes: Any, groups: Array | None = None) -> Array:
         """Return zero for each row of codes."""
