@@ -157,3 +157,13 @@ def test_codes_without_an_l1_penalty_are_certified_too(coder, sign, holes):
         gaps = duality_gap(X, D, other, coder, mask=mask)
         assert (gaps >= costs(other) - costs(exact) - 1e-12).all()
         assert gaps.max() < 1e4 * size * (1 + size)  # not the whole cost
+
+
+def test_bounds_out_of_reach_of_few_atoms():
+    """Where the error is out of reach, all signals use all atoms, and are judged together."""
+    rng = np.random.default_rng(0)
+    X, D = rng.standard_normal((300, 20)), rng.standard_normal((5, 20))
+    with pytest.warns(UserWarning, match="eps is out of reach for 300 of 300 signals"):
+        codes, info = encode(X, D, ErrorBound(0.1), return_info=True)
+    np.testing.assert_allclose(codes.toarray(), X @ np.linalg.pinv(D), atol=1e-9)
+    assert np.isinf(info.gap).all()

@@ -1,10 +1,12 @@
 """Noise that is not the same everywhere, of a camera or by a map, and noise that is not white."""
 
+import io
 import warnings
 
 import naive_image as naive
 import numpy as np
 import pytest
+from PIL import Image
 from scipy import ndimage, stats
 
 from smalto.image import PoissonNoise, denoise, estimate_noise, estimate_poisson_noise
@@ -191,3 +193,71 @@ def test_white_noise_is_not_warned_of(camera):
         noisy = camera + np.random.default_rng(1).normal(0, sigma, camera.shape)
         denoise(noisy, **QUICK)
         denoise(noisy, sigma, **QUICK)
+
+
+# --- noise that channels share
+
+
+@pytest.fixture(scope="module")
+def astronaut():
+    skimage = pytest.importorskip("skimage")
+    return skimage.data.astronaut()[30:158, 180:308].astype(float)
+
+
+def test_gray_pictures_stored_as_color_ones(camera):
+    gray = camera + np.random.default_rng(0).normal(0.0, 20.0, camera.shape)
+    alone = denoise(gray, effort=0)
+    color = np.repeat(gray[:, :, None], 3, axis=2)
+    together = denoise(color, channel_axis=2, effort=0)
+    assert np.ptp(together, axis=2).max() < 1e-6
+    assert psnr(together[:, :, 0], camera) > psnr(alone, camera) - 0.1
+    tinted = color * (1.0, 0.8, 0.5) + (3.0, 20.0, 0.0)
+    again = denoise(tinted, channel_axis=2, effort=0)
+    np.testing.assert_allclose(again, together * (1.0, 0.8, 0.5) + (3.0, 20.0, 0.0), atol=1e-3)
+
+
+def test_noise_that_is_the_same_in_all_channels(astronaut):
+    rng = np.random.default_rng(0)
+    noisy = astronaut + rng.normal(0.0, 20.0, (*astronaut.shape[:2], 1))
+    clean = denoise(noisy, channel_axis=2, effort=0)
+    white = denoise(noisy, 20.0, channel_axis=2, effort=0)  # what estimates by channel would give
+    assert psnr(clean, astronaut) > psnr(white, astronaut) + 2.0
+
+
+def test_noise_under_blurred_colors(astronaut):
+    noisy = astronaut + np.random.default_rng(0).normal(0.0, 20.0, astronaut.shape)
+    held = io.BytesIO()
+    pixels = np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
+    Image.fromarray(pixels).save(held, "JPEG", quality=95, subsampling=2)
+    file = np.array(Image.open(held))
+    estimate = estimate_noise(file, channel_axis=2)
+    clean = denoise(file, channel_axis=2, effort=0)
+    assert psnr(clean, astronaut) > psnr(file, astronaut) + 4.0
+    assert (
+        psnr(clean, astronaut)
+        > psnr(denoise(file, estimate, channel_axis=2, effort=0), astronaut) + 1.5
+    )
+
+
+@pytest.mark.parametrize("sigma", [5.0, 20.0])
+def test_white_noise_of_colors_is_no_worse_than_by_channel(astronaut, sigma):
+    noisy = astronaut + np.random.default_rng(0).normal(0.0, sigma, astronaut.shape)
+    by_channel = denoise(noisy, estimate_noise(noisy, channel_axis=2), channel_axis=2, effort=0)
+    found = denoise(noisy, channel_axis=2, effort=0)
+    assert psnr(found, astronaut) > psnr(by_channel, astronaut) - 0.1
+
+
+def test_series():
+    rng = np.random.default_rng(0)
+    clean = np.sin(np.arange(600) / 20)
+    noisy = clean + rng.normal(0.0, 0.2, 600)
+    assert estimate_noise(noisy) == pytest.approx(0.2, rel=0.1)
+    pair = np.stack([noisy, 3.0 * noisy])
+    assert estimate_noise(pair, channel_axis=0, per_channel=True)[1] == pytest.approx(0.6, rel=0.1)
+    hidden = np.ma.array(
+        np.where(np.arange(600) < 300, 1e3 * noisy, noisy), mask=np.arange(600) < 300
+    )
+    assert estimate_noise(hidden) == pytest.approx(0.2, rel=0.15)
+    assert np.std(denoise(noisy, random_state=0) - clean) < 0.08
+    with pytest.raises(ValueError, match="a series of 7 is too short"):
+        denoise(noisy[:7])

@@ -81,7 +81,7 @@ class Mender:
         self.X = X.astype(np.float64)
         self.fit = np.empty(len(signals))  # of the codes that were measured last
         self.lower = np.full(len(signals), -np.inf)  # bounds on the optima, the best so far
-        self._known_off: dict[tuple[int, bytes], float] = {}  # see `_off_least_squares`
+        self._known_off: dict[Any, Any] = {}  # see `_off_least_squares`
 
     def mend(self, codes: Codes, marked: Array, again: SolveAgain | None) -> tuple[Codes, Array]:
         """Return codes and how far they are from their optimum, relative to ½‖x‖².
@@ -280,6 +280,8 @@ class Mender:
 
         With α ≥ 0 it is at an optimum too, where no coefficient is zero.
         """
+        if self.signals.groups is None and self.signals.missing is None:
+            return self._off_by_support(codes[rows], rows)
         out = np.zeros(codes.shape[0])
         for some, problem in self._problems(rows):
             part = codes[some].toarray()
@@ -288,6 +290,22 @@ class Mender:
                 self._known_off[key] = _off_least_squares(problem, part)
             out[some] = self._known_off[key]
         return out[rows]
+
+    def _off_by_support(self, codes: Any, rows: Array) -> Array:
+        """Return the same for whole, single signals: those that use the same atoms together."""
+        codes.eliminate_zeros()
+        atoms = [part.tobytes() for part in np.split(codes.indices, codes.indptr[1:-1])]
+        key = (rows.tobytes(), codes.data.tobytes(), b"".join(atoms))
+        if key not in self._known_off:
+            together: dict[bytes, list[int]] = {}
+            for place, used in enumerate(atoms[: len(rows)]):
+                together.setdefault(used, []).append(place)
+            left, out = self.X[rows] - codes @ self.D, np.zeros(len(rows))
+            for used, places in together.items():
+                span = self.D[np.frombuffer(used, codes.indices.dtype)]
+                out[places] = 0.5 * _squares_in_span(left[places], span)
+            self._known_off[key] = out
+        return np.asarray(self._known_off[key])
 
     def _above_bound(self, objective: Array, gap: Array) -> Array:
         """Return gaps to the best bounds on the optima so far; infinite gaps stay so.
@@ -353,8 +371,8 @@ class Mender:
         return np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(rows))
 
 
-def _square_in_span(rows: Array, atoms: Array) -> float:
-    """Return the squared norm of the part of some rows that lies in the span of atoms, to a percent.
+def _squares_in_span(rows: Array, atoms: Array) -> Array:
+    """Return the squared norms of the parts of rows that lie in the span of atoms, to a percent.
 
     It is ``cᵀ(D Dᵀ)⁻¹c`` for the correlations c, by a Cholesky factor where the condition of the Gram
     matrix is far from what rounding would spoil, and by orthogonal projection elsewhere.
@@ -369,9 +387,9 @@ def _square_in_span(rows: Array, atoms: Array) -> float:
         size = float(np.abs(G).sum(axis=0).max())
         if scipy.linalg.lapack.dpocon(factor, size, uplo="L")[0] > _WELL_CONDITIONED:
             y = scipy.linalg.solve_triangular(factor, c / norms[:, None], lower=True)
-            return float(np.sum(y**2))
+            return np.asarray(np.sum(y**2, axis=0))
     left = rows @ np.linalg.qr(atoms.T)[0]
-    return float(np.sum(left**2))
+    return np.asarray(np.sum(left**2, axis=1))
 
 
 def _off_least_squares(problem: Problem, codes: Array) -> float:
@@ -379,11 +397,11 @@ def _off_least_squares(problem: Problem, codes: Array) -> float:
     left = problem.X - codes @ problem.D
     if problem.missing is None:
         atoms = problem.D[np.abs(codes).sum(axis=0) > 0]
-        return 0.5 * _square_in_span(left, atoms)
+        return 0.5 * float(_squares_in_span(left, atoms).sum())
     off = 0.0
     for row, known in enumerate(~problem.missing):  # each has taken what does not depend on others
         atoms = problem.D[codes[row] != 0.0][:, known]
-        off += 0.5 * _square_in_span(left[None, row, known], atoms)
+        off += 0.5 * float(_squares_in_span(left[None, row, known], atoms)[0])
     return off
 
 

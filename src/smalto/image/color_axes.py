@@ -75,9 +75,9 @@ def noise_along(colors: ColorAxes, picture: Picture) -> Array:
 
 
 def with_hidden_noise(levels: Array, share: float) -> Array:
-    """Return σ along each axis, at least this share of that along the first one.
+    """Return σ along each axis, at least this share of the strongest.
 
     Most JPEG files and films blur the other colors: of their noise, which is still there, estimates
     see nothing.
     """
-    return np.asarray(np.maximum(levels, share * levels[0]))
+    return np.asarray(np.maximum(levels, share * levels.max()))

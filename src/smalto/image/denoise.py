@@ -34,7 +34,9 @@ from smalto.threads import resolve_threads
 
 _BATCH = 1024  # patches per learning step
 _EPOCHS = 16  # passes over the patches, at most: small pictures have few
-_ATOMS = 512  # to learn from volumes and series
+_ATOMS = 512  # to learn from volumes and series, at most ...
+_PER_ATOM = 32  # ... one for so many values, ...
+_FEWEST = 16  # ... but at least so many
 _MOST_VALUES = 1024  # of a patch, with default atoms, of which there are about as many
 _STEPS = 300  # of learning from nothing but the picture, at most
 _HIDDEN = 0.5  # of the noise along the first axis of colors: so much is expected along others
@@ -104,7 +106,8 @@ def denoise(
         ``n_atoms``. A series with channels needs one number, as
         ``(32,)``, and a volume of three slices three: they look like pictures.
     n_atoms : int, optional
-        Number of atoms to learn from nothing but the picture; 512 for volumes and series.
+        Number of atoms to learn from nothing but the picture; for volumes and series one for 32
+        values, but 16 to 512.
     max_steps : int, optional
         Maximum number of learning steps, of 1024 patches each. By default 0, 40 and 300 for the
         levels of effort, and 300 if ``n_atoms`` is given, or for volumes and series. Small pictures
@@ -173,7 +176,7 @@ def denoise(
     if n_atoms is not None:
         n_atoms = check_integer("n_atoms", n_atoms)
     elif given.axes != 2:
-        n_atoms = _ATOMS
+        n_atoms = max(_FEWEST, min(_ATOMS, given.pixels[..., 0].size // _PER_ATOM))
     if max_steps is None:
         max_steps = level.max_steps if n_atoms is None else _STEPS
     max_steps = check_integer("max_steps", max_steps, low=0)
@@ -185,7 +188,8 @@ def denoise(
     if sigma is None:
         levels = with_hidden_noise(noise_along(colors, given), _HIDDEN)
         sigma, estimate = float(levels[0]), float(np.sqrt(np.mean(levels**2)))
-        scales = (levels / (sigma or 1.0)).astype(scales.dtype)
+        if sigma > 0.0:
+            scales = (levels / sigma).astype(scales.dtype)
     picture = replace(given, pixels=colors.turn(given.pixels) / scales)
     if patch_size is None:
         size = _default_patch_size(picture.pixels[..., 0], sigma)

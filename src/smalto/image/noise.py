@@ -57,7 +57,8 @@ def estimate_noise(
     ----------
     image : array (height, width), or with an axis of channels
         Unsigned integers or floats. Patches with masked values of a NumPy masked array do not
-        count. Of a volume, with more axes, slices along the last two of them are looked at.
+        count. Of a volume, with more axes, slices along the last two of them are looked at; of a
+        series (length,) second differences.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture.
     per_channel : bool, default False
@@ -85,8 +86,11 @@ def estimate_noise(
     3.0
     """
     axes = np.ndim(image) - (channel_axis is not None)
-    picture = as_picture(image, channel_axis, axes=max(axes, 2))
+    picture = as_picture(image, channel_axis, axes=max(axes, 1))
     pixels, hidden = picture.pixels, picture.hidden
+    if axes == 1:
+        levels = _noise_of_series(pixels, hidden)
+        return levels if per_channel else float(np.sqrt(np.mean(levels**2)))
     if axes > 2:
         return _noise_of_slices(pixels, hidden, per_channel)
     side = min(_SIDE, *pixels.shape[:2])
@@ -102,6 +106,17 @@ def estimate_noise(
                 raise ValueError(message)
             variances[number] = _variance(channel, side, positions)
     return np.sqrt(variances) if per_channel else float(np.sqrt(variances.mean()))
+
+
+def _noise_of_series(values: Array, hidden: Array | None) -> Array:
+    """σ of each channel of a series (length, channels), from the median of its second differences."""
+    bent = np.abs(values[:-2] - 2.0 * values[1:-1] + values[2:])
+    if hidden is not None:
+        bent = np.where(hidden[:-2] | hidden[1:-1] | hidden[2:], np.nan, bent)
+    if np.isfinite(bent).sum(axis=0).min(initial=len(bent)) < _SIDE:
+        message = f"a series of {len(values)} is too short to tell noise from content: pass sigma"
+        raise ValueError(message)
+    return np.asarray(np.nanmedian(bent, axis=0) / (_MEDIAN * math.sqrt(6.0)), np.float64)
 
 
 def _noise_of_slices(pixels: Array, hidden: Array | None, per_channel: bool) -> float | Array:
@@ -242,6 +257,8 @@ def question_noise(
         )
         warn(message)
     axes = np.ndim(image) - (channel_axis is not None)
+    if axes == 1:
+        return
     pixels = as_picture(image, channel_axis, axes=axes).pixels
     pixels = pixels.reshape(-1, *pixels.shape[-3:])
     warn_if_correlated(pixels[len(pixels) // 2], sigma, estimate)  # of a volume a slice

@@ -149,15 +149,15 @@ def denoise(
         from smalto import image
 
         check_values(picture, settings.source, "replace them, or fill them in by smalto inpaint")
-        level: float | Array | PoissonNoise
+        level: float | Array | PoissonNoise | None
         if sigma_map is not None:
             level, about = _map(sigma_map, picture), f"noise by {sigma_map}"
         elif poisson:
             level = _camera_noise(picture, gain, read_noise, settings)
             about = f"{level.gain:.3g} levels per photon, read noise {level.read_noise:.3g}"
         else:
-            level = _level(picture, sigma, sure, settings)
-            about = f"noise {level:.3g}"
+            about = f"noise {_level(picture, sigma, sure, settings):.3g}"
+            level = sigma  # if it is not given, each axis of colors has its own
         with naming_options():
             pixels = image.denoise(
                 picture.pixels,
