@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from scipy import ndimage
 
 from smalto.checks import Array
 from smalto.image.averaging import PatchAverage
@@ -73,10 +73,14 @@ def _noise_left(removed: Array, kept: float) -> Array:
 def _deviations(pixels: Array, groups: Array, size: tuple[int, int]) -> Array:
     """The standard deviation of the pixels (height, width) of the patches of each group."""
     values = pixels.astype(np.float64)
-    mean, square = (
-        sliding_window_view(part, size).mean(axis=(2, 3)).reshape(-1)[groups].mean(axis=1)
-        for part in (values, values * values)
-    )
+    rows, columns = (length - side + 1 for length, side in zip(pixels.shape, size, strict=True))
+    begin = [-(side // 2) for side in size]  # means of patches, where these begin
+
+    def mean_of(part: Array) -> Array:
+        means = ndimage.uniform_filter(part, size, origin=begin)[:rows, :columns]
+        return np.asarray(means.reshape(-1)[groups].mean(axis=1))
+
+    mean, square = mean_of(values), mean_of(values * values)
     return np.asarray(np.sqrt(np.maximum(square - mean * mean, 0.0)))
 
 
