@@ -429,10 +429,11 @@ def test_the_part_in_the_span_of_atoms_is_that_of_an_orthogonal_projection(count
     atoms[count - half :] = atoms[:half] + distance * atoms[count - half :]
     rows = rng.standard_normal((3, m))
     with np.errstate(all="raise"):
-        square = mending._square_in_span(rows, atoms)
+        squares = mending._squares_in_span(rows, atoms)
     if distance:
-        expected = np.sum((rows @ np.linalg.qr(atoms.T)[0]) ** 2)
-        np.testing.assert_allclose(square, expected, rtol=1e-2)
+        expected = np.sum((rows @ np.linalg.qr(atoms.T)[0]) ** 2, axis=1)
+        np.testing.assert_allclose(squares, expected, rtol=1e-2)
     # However similar the atoms are, not less than what one half of them spans, and not more than all.
-    least = np.sum((rows @ np.linalg.qr(atoms[: count - half].T)[0]) ** 2)
-    assert least * (1 - 1e-9) <= square <= np.sum(rows**2) * (1 + 1e-9)
+    least = np.sum((rows @ np.linalg.qr(atoms[: count - half].T)[0]) ** 2, axis=1)
+    assert np.all(least * (1 - 1e-9) <= squares)
+    assert np.all(squares <= np.sum(rows**2, axis=1) * (1 + 1e-9))
