@@ -253,13 +253,13 @@ def _rows_not_zero(
     problem = prepared.problem
     eps, limits = problem.error_bound(), problem.two_limits()
     eps = limits[1] if limits is not None else eps
-    if eps is None or not is_built_in(prepared.coder):
+    if eps is None or not np.any(eps) or not is_built_in(prepared.coder):
         return None
     if "groups" in problem.takes:
         groups = all_if_none(part.groups, len(part))
         sizes = np.diff(groups)
         sums = np.add.reduceat(norms.astype(np.float64, copy=False), groups[:-1])
-        is_zero = np.repeat(sums <= eps * sizes, sizes)
+        is_zero = np.repeat(sums <= np.asarray(eps, np.float64) * sizes, sizes)
     else:
         is_zero = norms <= of_rows("eps", eps, numbers, len(part))
     return np.flatnonzero(~is_zero) if is_zero.any() else None
