@@ -101,6 +101,30 @@ def test_similar_atoms_and_sparse_signals():
         assert min(dense.nnz, held.nnz) > 2.4 * len(X)
 
 
+def most_left_to_gain(x, D, code, cost):
+    """What another atom would gain, beyond its cost, as a share of ‖x‖², by QR factorizations."""
+    used = code != 0
+    basis = np.linalg.qr(D[used].T)[0]
+    rest = D - (D @ basis) @ basis.T
+    rest -= (rest @ basis) @ basis.T
+    outside = (rest * rest).sum(axis=1)
+    able = outside > 1e-16
+    gains = np.where(able, (rest @ (x - code @ D)) ** 2 / np.where(able, outside, 1.0), 0.0)
+    return (gains.max() - cost) / (x @ x)
+
+
+@pytest.mark.parametrize(("seed", "width"), [(0, 2.0), (3, 2.0), (4, 1.2), (4, 1.6), (5, 2.0)])
+def test_a_pursuit_goes_on_from_what_it_has_where_a_new_one_ends_earlier(seed, width):
+    rng = np.random.default_rng(seed)
+    centers = np.sort(rng.uniform(0, 35, 27))
+    D = np.exp(-0.5 * ((np.arange(36) - centers[:, None]) / width) ** 2)
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    X = rng.integers(-2, 3, (60, 36)).astype(float)
+    codes = encode(X, D, L0(0.05)).toarray()
+    left = [most_left_to_gain(x, D, code, 0.1) for x, code in zip(X, codes, strict=True)]
+    assert max(left) <= 1e-4
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_depends_exactly_is_not_asked_for(dtype):
     """Duplicates and atoms of low rank: the pursuit ends with the rank, quickly and unsaid."""

@@ -251,9 +251,9 @@ def _rows_not_zero(
     Where there is a bound on the error, such as that of noise, this can be most rows.
     """
     problem = prepared.problem
-    eps, limits = problem.error_bound(), problem.two_limits()
-    eps = limits[1] if limits is not None else eps
-    if eps is None or not np.any(eps) or not is_built_in(prepared.coder):
+    limits = problem.two_limits()
+    eps = problem.error_bound() if limits is None else limits[1]
+    if eps is None or not np.any(eps) or not len(part) or not is_built_in(prepared.coder):
         return None
     if "groups" in problem.takes:
         groups = all_if_none(part.groups, len(part))
