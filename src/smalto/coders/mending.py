@@ -294,11 +294,14 @@ class Mender:
     def _off_by_support(self, codes: Any, rows: Array) -> Array:
         """Return the same for whole, single signals: those that use the same atoms together."""
         codes.eliminate_zeros()
-        atoms = [part.tobytes() for part in np.split(codes.indices, codes.indptr[1:-1])]
-        key = (rows.tobytes(), codes.data.tobytes(), b"".join(atoms))
+        parts = rows, codes.indptr, codes.indices, codes.data
+        key = tuple(
+            part.tobytes() for part in parts
+        )  # the same codes are asked about several times
         if key not in self._known_off:
             together: dict[bytes, list[int]] = {}
-            for place, used in enumerate(atoms[: len(rows)]):
+            for place in range(len(rows)):
+                used = codes.indices[codes.indptr[place] : codes.indptr[place + 1]].tobytes()
                 together.setdefault(used, []).append(place)
             left, out = self.X[rows] - codes @ self.D, np.zeros(len(rows))
             for used, places in together.items():
