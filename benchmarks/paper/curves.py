@@ -221,17 +221,19 @@ def as_curve(part: Part) -> Curve:
     return Curve(*(np.array(part[key]) for key in keys))
 
 
-def mean_curve(curves: Sequence[Curve]) -> Curve:
-    """Return the average of several curves, where all of them have a value."""
-    first = max(curve.seconds[0] for curve in curves)
-    last = min(curve.seconds[-1] for curve in curves)
-    times = np.geomspace(first, max(last, first), max(len(curve.cost) for curve in curves))
-    samples = np.mean([np.interp(times, c.seconds, c.samples) for c in curves], axis=0)
-    means = [
-        np.mean([curve.at(times, column) for curve in curves], axis=0)
-        for column in ("cost", "other", "train")
-    ]
-    return Curve(samples, times, *means)
+def mean_curve(curves: Sequence[Curve], by: str = "seconds") -> Curve:
+    """Return the average of several curves at the same seconds, or samples, where all have a value."""
+    places = [np.log(getattr(curve, by)) for curve in curves]
+    first, last = max(x[0] for x in places), min(x[-1] for x in places)
+    at = np.linspace(first, max(last, first), max(map(len, places)))
+    means = {
+        name: np.mean(
+            [np.interp(at, x, getattr(c, name)) for x, c in zip(places, curves, strict=True)],
+            axis=0,
+        )
+        for name in vars(curves[0])
+    }
+    return Curve(**(means | {by: np.exp(at)}))
 
 
 def draw(
@@ -246,11 +248,13 @@ def draw(
     """Draw the mean cost against time or samples, with a band from the least to the most."""
     for name, curves in runs.items():
         style = styles.get(name, {})
-        mean = mean_curve(curves)
+        mean = mean_curve(curves, by)
         x = getattr(mean, by)
         (line,) = ax.plot(x, getattr(mean, column), label=name, linewidth=1.5, **style)
         if len(curves) > 1:
-            each = np.array([curve.at(mean.seconds, column) for curve in curves])
+            each = np.array(
+                [np.interp(np.log(x), np.log(getattr(c, by)), getattr(c, column)) for c in curves]
+            )
             ax.fill_between(
                 x,
                 each.min(axis=0),

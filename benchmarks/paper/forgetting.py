@@ -101,7 +101,7 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
     runs: dict[Key, list[Curve]] = {}
     for key, part in parts.items():
         runs.setdefault(key[:-1], []).append(as_curve(part))
-    means = {key: mean_curve(each) for key, each in runs.items()}
+    means = {key: mean_curve(each, "samples") for key, each in runs.items()}
     families: dict[Key, dict[float, Curve]] = {}
     for key, curve in means.items():
         families.setdefault(key[:-1], {})[key[-1]] = curve

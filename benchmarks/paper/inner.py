@@ -159,7 +159,7 @@ def seconds_of_descent(part: Part) -> float:
 
 def judge(runs: dict[str, Any], inside: dict[str, Part]) -> dict[str, Verdict]:
     """Judge the claims."""
-    ends = {name: float(mean_curve(each).cost[-1]) for name, each in runs.items()}
+    ends = {name: float(mean_curve(each, "samples").cost[-1]) for name, each in runs.items()}
     more = ends["1 sweeps"] / min(ends.values()) - 1
     share = {name: float(np.mean(np.array(part["ratios"]) > 10)) for name, part in inside.items()}
     ratio = {name: seconds_of_descent(part) / part["lars"] for name, part in inside.items()}
