@@ -113,16 +113,37 @@ def most_left_to_gain(x, D, code, cost):
     return (gains.max() - cost) / (x @ x)
 
 
-@pytest.mark.parametrize(("seed", "width"), [(0, 2.0), (3, 2.0), (4, 1.2), (4, 1.6), (5, 2.0)])
-def test_a_pursuit_goes_on_from_what_it_has_where_a_new_one_ends_earlier(seed, width):
+def bumps(seed, width, n=60):
+    """Atoms that overlap, and signals that have nothing to do with them."""
     rng = np.random.default_rng(seed)
     centers = np.sort(rng.uniform(0, 35, 27))
     D = np.exp(-0.5 * ((np.arange(36) - centers[:, None]) / width) ** 2)
     D /= np.linalg.norm(D, axis=1, keepdims=True)
-    X = rng.integers(-2, 3, (60, 36)).astype(float)
+    return rng.integers(-2, 3, (n, 36)).astype(float), D
+
+
+@pytest.mark.parametrize(
+    ("seed", "width"),
+    [
+        *((0, 2.0), (3, 2.0), (4, 1.2), (4, 1.6), (5, 2.0)),  # a new pursuit ends earlier
+        *((33, 1.2), (2, 1.2)),  # the errors of float32 are off
+        *((1, 2.0), (10, 1.6), (18, 2.0), (28, 2.4)),  # correlations are nearly rounding
+    ],
+)
+def test_a_pursuit_goes_on_while_an_atom_gains_something(seed, width):
+    X, D = bumps(seed, width)
     codes = encode(X, D, L0(0.05)).toarray()
     left = [most_left_to_gain(x, D, code, 0.1) for x, code in zip(X, codes, strict=True)]
-    assert max(left) <= 1e-4
+    assert max(left) <= 5e-5
+
+
+@pytest.mark.parametrize("coder", [L0(0.005), OMP(eps=15.0), OMP(max_nonzeros=20)], ids=repr)
+def test_errors_that_rounding_makes_negative_end_no_pursuit(coder):
+    X, D = (part.astype(np.float32) for part in bumps(117, 2.4, 40))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "eps is out of reach")
+        code = encode(X[[17]], D, coder).toarray()[0]
+    assert most_left_to_gain(X[17].astype(float), D.astype(float), code, 0.0) <= 1e-2
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

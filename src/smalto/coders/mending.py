@@ -40,7 +40,7 @@ _TINY = np.finfo(np.float64).tiny
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
 _WELL_CONDITIONED = 1e-9  # reciprocal: an error of a percent takes 1e-12 with 100 atoms
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
-_ORTHOGONAL = 1e-14  # correlation of a float64 residual with a unit atom that is only rounding
+_ORTHOGONAL = 1e-15  # correlation of a float64 residual with a unit atom that is only rounding
 
 # A function that codes some rows in float64, and says which of them its solver has marked.
 SolveAgain: TypeAlias = Callable[[Array], tuple[Codes, Array]]

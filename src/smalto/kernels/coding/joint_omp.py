@@ -317,8 +317,8 @@ def _pursue(dictionary, group, targets, pursuit):
         s += 1
     if coarse and s < most and error > eps:
         return np.int64(-2), False
-    rough = ROUGH_64 if is_double(c) else ROUGH_32
-    return s, s < most and error > max(eps, rough * group.norm)
+    rough = (ROUGH_64 if is_double(c) else ROUGH_32) * group.norm
+    return s, s < most and (error > max(eps, rough) or error < -rough)
 
 
 @kernel

@@ -61,6 +61,8 @@ COARSE = 1e-5  # share of ‖x‖² that an atom must gain for it to be chosen i
 MARGIN = 1e-3  # relative error that a gain may have in float32
 NOISE = 32.0  # units in the last place of ‖x‖: an atom must gain the square of it
 UNTOLD = 2.0  # times the share that makes an atom dependent: below, what is outside is unknown
+ROUNDING = 16.0  # units in the last place that the numbers of an atom may be off, see `_may_gain`
+WORTH_32, WORTH_64 = 1e-3, 1e-5  # share of ‖x‖² beyond its cost that an atom must gain to be missed
 SMALLEST = 1e-20  # share of its squared norm that must be outside for an atom to count at all
 
 # Why a pursuit ended: the number of atoms or the error is as wanted, no atom gains enough, going on
@@ -123,6 +125,7 @@ class Outcome(NamedTuple):
     end: int  # why it ended
     top: float  # the best score
     delicate: bool  # whether an atom is so nearly in the span of others that rounding counts
+    narrow: float  # the smallest share of an active atom's squared norm that is outside the others
     choices: int  # atoms looked at
 
 
@@ -142,16 +145,20 @@ def make_pursuit(width: int, room: int, dtype: np.dtype) -> Pursuit:
 
 @kernel
 def _replay(stage, rules, least, active, s):
-    """Compute the table afresh for the s active atoms; returns the largest score and its atom."""
+    """Compute the table afresh for the s active atoms.
+
+    Returns the largest score, its atom, and the smallest share of an atom outside those before it.
+    """
     source, table = stage.source, stage.table
-    atoms = active.atoms
+    atoms, narrow = active.atoms, 1.0
     top, best = first_atom(table, source.q, source.start, rules.positive)
     for i in range(s):
         outside = enter(table, atoms[i], i, rules.look_ahead)
+        narrow = min(narrow, outside / table.numbers[NORMS * table.stride + atoms[i]])
         if not rules.positive:
             keep_row(active, i, table, outside)
         top, best = advance(source.G, table, atoms[i], i, outside, rules, least)
-    return top, best
+    return top, best, narrow
 
 
 @kernel
@@ -184,13 +191,13 @@ def _pursue(exact, stage, limits, rules, active, s, used):
     positive = rules.positive
     share = dependent_share(numbers)
     least = share * stage.smallest
-    top, j = _replay(stage, rules, least, active, s)
+    top, j, narrow = _replay(stage, rules, least, active, s)
     error, delicate, choices = _error(active, s, limits.norm), s > 0, 0
     while s < limits.most and error > limits.eps:
         if not top > limits.gain:
-            return Outcome(s, error, _SPENT, np.float64(top), delicate, choices)
+            return Outcome(s, error, _SPENT, np.float64(top), delicate, narrow, choices)
         if s == capacity(active):
-            return Outcome(s, error, _FULL, np.float64(top), delicate, choices)
+            return Outcome(s, error, _FULL, np.float64(top), delicate, narrow, choices)
         make_row(source.lazy, j, source.G, source.G)
         if positive:
             make_row(exact.lazy, j, exact.G, exact.G)
@@ -199,7 +206,7 @@ def _pursue(exact, stage, limits, rules, active, s, used):
         norm = numbers[NORMS * stride + j]
         joins = outside > share * norm
         if not joins and is_double(source.G) != is_double(exact.G):
-            return Outcome(s, error, _DOUBTFUL, np.float64(top), delicate, choices)
+            return Outcome(s, error, _DOUBTFUL, np.float64(top), delicate, narrow, choices)
         delicate |= outside < DELICATE * share * norm
         if joins and positive:
             correlate(exact.given, exact.q, exact.start, width, j)
@@ -210,6 +217,7 @@ def _pursue(exact, stage, limits, rules, active, s, used):
             continue
         atoms[s] = j
         s += 1
+        narrow = min(narrow, outside / norm)
         if not positive:
             y = keep_row(active, s - 1, table, outside)
             error -= y * y
@@ -220,8 +228,8 @@ def _pursue(exact, stage, limits, rules, active, s, used):
             if s < before:
                 unit = EPSILON_64 if is_double(numbers) else EPSILON_32
                 if not error < last - unit * limits.norm:  # no circles
-                    return Outcome(s, error, _SPENT, np.float64(top), delicate, choices)
-                top, best = _replay(stage, rules, least, active, s)
+                    return Outcome(s, error, _SPENT, np.float64(top), delicate, narrow, choices)
+                top, best, narrow = _replay(stage, rules, least, active, s)
                 if not used[j]:
                     numbers[OUTSIDE * stride + j] = np.inf
                     top, best = best_atom(table, positive)
@@ -229,24 +237,34 @@ def _pursue(exact, stage, limits, rules, active, s, used):
                 continue
         if s < limits.most and error > limits.eps:
             top, j = advance(source.G, table, j, s - 1, outside, rules, least)
-    return Outcome(s, error, _DONE, np.float64(top), delicate, choices)
+    return Outcome(s, error, _DONE, np.float64(top), delicate, narrow, choices)
 
 
 @kernel
-def _may_gain(stage, least, active, s):
-    """Whether an atom that depends on the s active ones, up to rounding, might still gain something.
+def _may_gain(stage, limits, found, least, active):
+    """Whether an atom that seems to gain less than it costs might gain more, up to rounding.
 
-    Its squared correlation with the residual is at least ``least``, times its squared norm: in
-    float32 it may be zero and tell nothing. Zero atoms, of infinite norms, do not count.
+    What is known of an atom is off by some units in the last place, and the more of them the nearer
+    the active atoms are to depending on each other. An atom that depends on these, as far as is known,
+    may gain something if its squared correlation with the residual is at least ``least``, times its
+    squared norm: in float32 it may be zero and tell nothing. Zero atoms, of infinite norms, do not count.
     """
     numbers, stride = stage.table.numbers, stage.table.stride
+    double = is_double(numbers)
+    off = ROUNDING * (EPSILON_64 if double else EPSILON_32) / np.sqrt(max(found.narrow, SMALLEST))
     unknown = UNTOLD * dependent_share(numbers)
+    worth = limits.gain + (WORTH_64 if double else WORTH_32) * limits.norm
     for j in range(stage.table.width):
         c, norm = np.float64(numbers[C * stride + j]), np.float64(numbers[NORMS * stride + j])
         outside = np.float64(numbers[OUTSIDE * stride + j])
-        if c * c >= least * norm and (outside == np.inf or outside <= unknown * norm):
+        if outside == np.inf or outside <= unknown * norm:
+            able = c * c >= least * norm
+        else:
+            largest = np.abs(c) + off * np.sqrt(norm * limits.norm)
+            able = largest * largest > worth * (outside - off * norm)
+        if norm < np.inf and able:
             is_active = False
-            for i in range(s):
+            for i in range(found.s):
                 is_active |= active.atoms[i] == j
             if not is_active:
                 return True
@@ -268,12 +286,13 @@ def _search_fast(exact, stage, limits, rules, active, used):
         end == _SPENT
         and limits.gain > coarse
         and found.top < (1.0 - MARGIN) * limits.gain
-        and not _may_gain(stage, 0.0, active, s)
+        and not _may_gain(stage, limits, found, 0.0, active)
     )
     if rules.positive:
         finished |= end == _DONE
     elif end != _FULL:
         s, error = fit_chosen(exact, used.size, limits.norm, limits.eps, active, s)
+        finished &= np.abs(error - found.error) <= coarse
         all_fit = s == found.s and (finished or s == limits.most)
         finished = error <= limits.eps or all_fit
     return s, end, finished, found.choices
@@ -294,14 +313,16 @@ def _search_exact(stage, limits, rules, active, s, used):
     found = _pursue(exact, stage, fine, rules, active, s, used)
     s, error = found.s, found.error
     least = max(noise, SMALLEST * gain)
-    early = found.end == _SPENT and (limits.gain == 0.0 or _may_gain(stage, least, active, s))
+    early = found.end == _SPENT and (
+        limits.gain == 0.0 or _may_gain(stage, limits, found, least, active)
+    )
     if not rules.positive and found.delicate:
         s, error = fit_chosen(exact, used.size, limits.norm, limits.eps, active, s)
-        early |= s < found.s
+        early |= s < found.s or np.abs(error - found.error) > COARSE * limits.norm
     elif not rules.positive:
         solve_kept(active, s)
     rough = ROUGH_64 if is_double(stage.table.numbers) else ROUGH_32
-    early &= error > max(limits.eps, rough * limits.norm)
+    early &= s < limits.most and error > max(limits.eps, rough * limits.norm)
     return s, found.end, early, found.choices
 
 
