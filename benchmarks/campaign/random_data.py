@@ -114,8 +114,10 @@ def exponent(rng: np.random.Generator, values: Array, dtype: Any) -> int:
     The range is 1e±150 in float64 and 1e±18 in float32.
     """
     largest = float(np.abs(values).max(initial=0.0))
-    if largest == 0.0 or rng.random() < 0.5:
+    if largest == 0.0:
         return 0
     reach = 17.0 if np.dtype(dtype) == np.float32 else 149.0
+    if rng.random() < 0.5 and abs(np.log10(largest)) <= reach:
+        return 0
     wanted = rng.uniform(-reach, reach)
     return int(np.floor((wanted - np.log10(largest)) * np.log2(10.0)))

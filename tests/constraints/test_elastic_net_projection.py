@@ -206,3 +206,15 @@ def test_spams_agrees_where_it_is_right():
         np.testing.assert_allclose(project_elastic_net_ball(V, g, bound=bound), theirs, atol=1e-10)
     theirs = spams.sparseProject(U, thrs=1.5, mode=1, pos=False).T
     np.testing.assert_allclose(project_l1_ball(V, 1.5), theirs, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "project", [project_simplex, project_l1_ball, lambda v: project_elastic_net_ball(v, 0.3)]
+)
+def test_large_values_whose_rounding_hides_the_threshold(project):
+    """Several entries are equal to the threshold as float32 rounds it, and leave only after that."""
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        m, size = rng.integers(2, 40), 10.0 ** rng.uniform(4, 6)
+        v = (rng.integers(-2, 3, m) * size + rng.integers(-80, 80, m) / 128).astype(np.float32)
+        np.testing.assert_allclose(project(v), project(v.astype(np.float64)), rtol=0, atol=1e-6)

@@ -51,6 +51,7 @@ ABSOLUTE, POSITIVE, RAW = 0, 1, 2  # kinds of magnitudes
 LONG = 8192  # entries from which a sample pays
 SAMPLE = 4096  # entries of the sample, at most
 STANDARD_ERRORS = 4.0  # by which the thresholds from a sample are widened
+UNSEEN = 1e-5  # share of r: a smaller excess is not looked into
 BLOCK = 128  # vectors summed in the vector's precision, before double precision takes over
 
 
@@ -183,6 +184,23 @@ def bound_from_all(s1, s2, m, ball):
 
 
 @kernel
+def step_for(over, count, ball):
+    """Find the step of lam that makes up for an excess if these many entries stay nonzero."""
+    a, b, r, _ = ball
+    q = over / (count * a * a + 4.0 * r * b)
+    return 2.0 * q / (1.0 + math.sqrt(1.0 + 4.0 * b * q))
+
+
+@kernel
+def entries_at(x, n, t):
+    """Count the entries that are equal to t."""
+    count, threshold = 0.0, x.dtype.type(t)
+    for i in range(n):
+        count += x[i] == threshold
+    return count
+
+
+@kernel
 def newton(x, n, lam, ball, above):
     """Step from lam to the solution for the n entries of x together with those above a level.
 
@@ -201,10 +219,18 @@ def newton(x, n, lam, ball, above):
             count += above.entries
             s1 += (above.s1 + above.entries * d) / k
             s2 += (above.s2 + 2.0 * d * above.s1 + above.entries * d * d) / k / k
-        q = excess(s1, s2, ball) / (count * a * a + 4.0 * r * b)
-        mu = 2.0 * q / (1.0 + math.sqrt(1.0 + 4.0 * b * q))
-        if count == before or not mu > 0.0:
+        over = excess(s1, s2, ball)
+        mu = step_for(over, count, ball)
+        if not mu > 0.0 or (count == before and over <= UNSEEN * r):
             break
+        if (
+            count == before
+        ):  # t was rounded: the entries that it has reached leave with the rest of lam
+            tied = entries_at(x, n, t)
+            mu = step_for(over, count - tied, ball)
+            if tied == 0.0 or float(x.dtype.type(a * (lam + k * mu))) == t:
+                break
+            count -= tied
         before, steps = count, steps + 1
         lam += k * mu
         k *= 1.0 + 2.0 * b * mu
