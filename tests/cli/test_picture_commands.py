@@ -17,6 +17,7 @@ from smalto import Model, datasets
 from smalto.cli.errors import INTERRUPTED
 from smalto.coders import Lasso
 from smalto.constraints import L2Ball
+from smalto.image import noise
 from smalto.image.files.metadata import Metadata
 from smalto.image.files.picture_file import PictureFile, open_picture_file
 from smalto.image.files.writing import fit_to, kind_of, write_picture_file
@@ -305,11 +306,35 @@ def test_a_folder_of_broken_and_odd_files(tmp_path, odd, jobs):
     assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == before
 
 
+def test_the_noise_is_estimated_once_and_said(tmp_path, monkeypatch):
+    clean = np.tile(np.linspace(60, 180, 96), (96, 1))
+    shared = np.rint(clean + np.random.default_rng(0).normal(0, 20, clean.shape))
+    gray = np.clip(shared, 0, 255).astype(np.uint8)
+    put(tmp_path / "a.png", np.stack([gray] * 3, axis=2))
+    calls = []
+    real = noise.noise_of
+    monkeypatch.setattr(noise, "noise_of", lambda *args: calls.append(1) or real(*args))
+    done = run("denoise", tmp_path / "a.png", "--effort", 0)
+    assert done.exit_code == 0, done.output
+    said = float(re.search(r"noise: standard deviation ([\d.]+) of 255", done.stderr)[1])
+    assert said == pytest.approx(20.0, rel=0.1)
+    assert f"noise {said:.3g}, in" in done.stdout
+    assert len(calls) == 1
+
+
+def test_sigma_far_below_the_noise_is_said(tmp_path, model):
+    put(tmp_path / "a.png", noisy(48))
+    for sigma, said in ((2, True), (15, False)):
+        done = run("denoise", tmp_path / "a.png", "--sigma", sigma, "--model", model, "--force")
+        assert done.exit_code == 0, done.output
+        assert (f"--sigma {sigma} is far below the noise, about" in done.stderr) == said
+
+
 def test_a_pixel_does_not_tell_its_noise(tmp_path):
     put(tmp_path / "one.png", noisy()[:1, :1])
     done = run("denoise", tmp_path / "one.png")
     assert done.exit_code == 1
-    assert "1 x 1 pixels are too few to tell noise from content: give --sigma" in done.stderr
+    assert "a picture of 1 x 1 is too small to tell noise from content: give --sigma" in done.stderr
 
 
 def test_jobs_do_not_matter(tmp_path, model):
@@ -503,6 +528,28 @@ def test_masks_grow(tmp_path, model):
         assert "12.5 % of the pixels are damaged" in done.stderr
         results.append(open_picture_file(out).pixels)
     np.testing.assert_array_equal(*results)
+
+
+def test_plots_of_pictures_of_an_earlier_run(tmp_path, model):
+    photos, out, plots = (tmp_path / name for name in ("photos", "clean", "plots"))
+    photos.mkdir()
+    for name in ("a.png", "b.png"):
+        put(photos / name, noisy())
+    options = "-o", out, "--sigma", 20, "--model", model
+    assert run("denoise", photos, *options).exit_code == 0
+    put(photos / "c.png", noisy())
+    done = run("denoise", photos, *options, "--compare", plots)
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in plots.iterdir()} == {"a.png", "b.png", "c.png"}
+    drawn = {path: path.read_bytes() for path in plots.iterdir()}
+    assert drawn[plots / "a.png"] == drawn[plots / "c.png"]  # as it would have been then
+    (plots / "a.png").unlink()
+    (photos / "b.png").write_bytes(b"damaged")
+    (plots / "b.png").unlink()
+    done = run("denoise", photos, *options, "--compare", plots)
+    assert done.exit_code == 0, done.output
+    assert "b.png was restored earlier, but cannot be plotted" in done.stderr
+    assert {path.name for path in plots.iterdir()} == {"a.png", "c.png"}
 
 
 def test_plots_replace_no_pictures(tmp_path, model):

@@ -231,7 +231,6 @@ def test_given_atoms_are_used(gray):
         (lambda x: denoise(np.zeros((9, 9)), 1.0, channel_axis=-1), "leave channel_axis out"),
         (lambda x: denoise(x[:5, :5]), "too small to tell noise from content: pass sigma"),
         (lambda x: denoise(np.where(x > 0, x, np.nan) * np.nan, 1.0), "image contains NaN"),
-        (lambda x: denoise(x.astype(int), 1.0), "unsigned integers or floats, got int64"),
         (
             lambda x: denoise(x, 1.0, stride=9, patch_size=8),
             "at most the side of a patch, 8, got 9",
@@ -245,6 +244,27 @@ def test_given_atoms_are_used(gray):
 def test_bad_input(gray, call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call(gray[1])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+def test_signed_integers(dtype):
+    limits = np.iinfo(dtype)
+    scale = 1 if dtype == np.int8 else 100
+    clean = scale * (naive.picture(40, 44) / 2 - 60)
+    values = np.rint(clean + np.random.default_rng(0).normal(0, 8 * scale, clean.shape))
+    if dtype == np.int8:
+        values[:20, :10] = limits.min  # what is clipped stays so
+    signed = np.clip(values, limits.min, limits.max).astype(dtype)
+    out = denoise(signed, 8.0 * scale, random_state=0)
+    assert out.dtype == dtype
+    expected = denoise(
+        signed.astype(np.float32 if signed.itemsize < 4 else float), 8.0 * scale, random_state=0
+    )
+    np.testing.assert_array_equal(
+        out,
+        np.rint(np.clip(expected, limits.min, np.nextafter(float(limits.max), 0))).astype(dtype),
+    )
+    assert np.std((out - clean)[20:, 10:]) < 0.7 * np.std((signed - clean)[20:, 10:])
 
 
 @examples(20)
@@ -263,6 +283,15 @@ def test_similar_patches(sides, size, channels, stride, reach, most, levels, see
     guide = np.random.default_rng(seed).integers(0, levels, shape).astype(float)
     found = similar_groups(PatchGrid(guide[None], size), most, 2, stride=stride, reach=reach)
     np.testing.assert_array_equal(found, naive.similar_groups(guide, size, most, stride, reach))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("levels", [2, 1000])
+def test_similar_patches_far_away(dtype, levels):
+    # More of them in a row than are compared at a time, at all borders.
+    guide = np.random.default_rng(0).integers(0, levels, (9, 170, 2)).astype(dtype)
+    found = similar_groups(PatchGrid(guide[None], (3, 4)), 30, 2, stride=40, reach=90)
+    np.testing.assert_array_equal(found, naive.similar_groups(guide, (3, 4), 30, 40, 90))
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -349,11 +378,11 @@ def test_frame_learner_bad_input():
         FrameLearner(6, 4, retain=1.5)
 
 
-def test_a_path_and_signed_integers_are_refused_with_the_way_out():
+def test_a_path_and_booleans_are_refused_with_the_way_out():
     with pytest.raises(ValueError, match=r"got 'x.png': smalto.image.read_picture reads"):
         denoise("x.png")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"got int64: convert it, such as with .astype\(float\)"):
-        denoise(np.ones((20, 20), np.int64))
+    with pytest.raises(ValueError, match=r"got bool: convert it, such as with .astype\(float\)"):
+        denoise(np.ones((20, 20), bool))
     holed = np.ones((20, 20))
     holed[3, 5] = np.nan
     with pytest.raises(ValueError, match=r"the first \(NaN\) at \(3, 5\)$"):
@@ -377,3 +406,25 @@ def test_small_pictures_are_learned_from_a_bounded_number_of_times():
         callbacks=[lambda state, record: seen.append(record.samples)],
     )  # fmt: skip
     assert seen[-1] == 16 * 17 * 17
+
+
+def test_new_content_after_a_cut_is_learned_with_few_atoms(monkeypatch):
+    """Exact codes of patches that no atom fits have as many nonzeros as pixels: minutes a frame."""
+    rng = np.random.default_rng(0)
+    film = [
+        np.roll(scene, number, axis=1) + rng.normal(0, 5, scene.shape)
+        for scene in (naive.picture(48, 56, 0), rng.uniform(0, 255, (48, 56)))
+        for number in range(6)
+    ]
+    coders = []
+    learn_from = FrameLearner.learn_from
+
+    def watched(learner, pixels):
+        coders.append(type(learner.coder).__name__)
+        return learn_from(learner, pixels)
+
+    monkeypatch.setattr(FrameLearner, "learn_from", watched)
+    found = list(denoise_video(film, 5.0, n_atoms=64, random_state=0))
+    assert coders[:4] == ["ErrorBound"] * 4
+    assert "OMP" in coders[4:]  # frames before and after the cut are in one window
+    assert all(psnr(a, b) > 28 for a, b in zip(found[:6], film[:6], strict=True))

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 
 from smalto.image import denoise
-from smalto.image.denoising_rounds import combine_patches, denoise_in_rounds
+from smalto.image.denoising_rounds import denoise_in_rounds
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.similar_patches import similar_groups
 from smalto.image.stages import watched
+from smalto.kernels.image.patch_combining import combine_groups, combining_scratch
+from smalto.kernels.image.patch_gathering import Lines
 
 
 def weights_of(X, noise):
@@ -25,16 +27,24 @@ def mse(a, b):
     return np.mean((np.asarray(a, np.float64) - b) ** 2)
 
 
-@pytest.mark.parametrize(("n", "m"), [(7, 4), (5, 9), (1, 4)])
+def combine_patches(Z, X, noise):
+    """Combinations of the patches Z of groups, by the weights for X, and their weights."""
+    groups, n, m = X.shape
+    corners = (m * np.arange(groups * n)).reshape(groups, n)
+    lines = Lines(np.zeros(1, np.int64), m, 1)
+    out, weights = np.empty_like(Z), np.empty((groups, n))
+    scratch = combining_scratch(n, m, X.dtype)
+    combine_groups(Z.reshape(-1), X.reshape(-1), corners, lines, noise, scratch, out, weights)
+    return out, weights
+
+
+@pytest.mark.parametrize(("n", "m"), [(7, 4), (5, 9), (1, 4), (40, 36)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_combinations(n, m, dtype):
     rng = np.random.default_rng(0)
     X, Z = (5.0 + 3.0 * rng.standard_normal((2, 3, n, m))).astype(dtype)
     noise = np.array([0.2, 1.0, 4.0])
-    out = Z.copy()
-    before = X.copy()
-    weights = combine_patches(out, X, noise)
-    np.testing.assert_array_equal(X, before)
+    out, weights = combine_patches(Z, X, noise)
     rtol = 1e-3 if dtype == np.float32 else 1e-9
     for i in range(3):
         theta = weights_of(X[i].astype(np.float64), noise[i])
@@ -46,8 +56,7 @@ def test_combinations_have_the_least_expected_error():
     rng = np.random.default_rng(1)
     n, m, noise = 6, 8, 0.7
     X = rng.standard_normal((1, n, m))
-    theta = np.eye(n, m)[None].copy()
-    combine_patches(theta, X, np.array([noise]))
+    theta, _ = combine_patches(np.eye(n, m)[None].copy(), X, np.array([noise]))
     theta = theta[0, :, :n]
 
     def risk(theta):

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from smalto.image.natural_filters import ANGLES, Classes, classes_of, combine, correct, planes_of
-from smalto.kernels.image.whitening import whiten
 
 CLASSES = Classes(np.array([0.1, 0.5]), np.array([0.4]))
 
@@ -45,15 +44,3 @@ def test_units_do_not_matter():
     one = combine(estimates, 20.0, 1)
     two = combine([part / 1024 for part in estimates], 20.0 / 1024, 2)
     np.testing.assert_allclose(1024 * two, one, rtol=1e-9)
-
-
-def test_whitening():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((3, 7, 10))
-    G = X @ X.transpose(0, 2, 1) + 0.1 * np.eye(7)
-    L, Z = G.copy(), X.copy()
-    whiten(L, Z)
-    for i in range(3):
-        expected = np.linalg.cholesky(G[i])
-        np.testing.assert_allclose(np.tril(L[i]), expected, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(Z[i], np.linalg.solve(expected, X[i]), rtol=1e-9, atol=1e-12)

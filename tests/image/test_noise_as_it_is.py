@@ -11,6 +11,7 @@ from scipy import ndimage, stats
 
 from smalto.image import PoissonNoise, denoise, estimate_noise, estimate_poisson_noise
 from smalto.image.poisson_noise import _table
+from smalto.image.stages import noise_told
 
 QUICK = {"n_atoms": 48, "max_steps": 25, "patch_size": 8, "random_state": 0}
 
@@ -261,3 +262,29 @@ def test_series():
     assert np.std(denoise(noisy, random_state=0) - clean) < 0.08
     with pytest.raises(ValueError, match="a series of 7 is too short"):
         denoise(noisy[:7])
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_a_color_picture_is_not_silently_a_volume(channels):
+    picture = np.random.default_rng(0).normal(0, 5.0, (60, 70, channels))
+    with pytest.warns(
+        UserWarning, match="is taken for a volume: for a color picture pass channel_axis=-1"
+    ):
+        estimate_noise(picture)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert estimate_noise(picture, channel_axis=-1) == pytest.approx(5.0, rel=0.1)
+        estimate_noise(np.moveaxis(picture, -1, 0))
+        denoise(picture[:20, :20, :3], 5.0, patch_size=(3, 3, 3), max_steps=2, random_state=0)
+
+
+def test_noise_that_is_estimated_is_told():
+    gray = np.random.default_rng(0).normal(100, 5.0, (60, 70))
+    told = []
+    with noise_told(told.append):
+        denoise(gray, effort=0)
+        denoise(np.stack([gray] * 3, axis=2), channel_axis=2, effort=0)
+        denoise(gray, 5.0, effort=0)  # given: nothing is estimated
+    assert told == pytest.approx([5.0, 5.0], rel=0.1)  # that of a channel, also where all share it
+    denoise(gray, effort=0)
+    assert len(told) == 2

@@ -178,6 +178,25 @@ def test_means_and_weights_in_averages():
     np.testing.assert_allclose(blended[covered], ((total + 0.5 * image) / (weight + 0.5))[covered])
 
 
+@pytest.mark.parametrize(
+    ("shape", "size"), [((20, 23, 3), (4, 5)), ((6, 9, 8), (2, 3, 4)), ((40,), (7,))]
+)
+def test_threads_do_not_matter_to_averages(shape, size):
+    rng = np.random.default_rng(0)
+    sides = shape[: len(size)]
+    corners = [
+        rng.integers(own - side + 1, size=300) for own, side in zip(sides, size, strict=True)
+    ]
+    channels = int(np.prod(shape[len(size) :]))
+    X = rng.standard_normal((300, int(np.prod(size)) * channels))
+    weights = rng.random(300) + 0.1
+    one, many = PatchAverage(shape, size), PatchAverage(shape, size)
+    one.add(X, *corners, patch_weights=weights)
+    many.add(X, *corners, patch_weights=weights, n_threads=5)
+    np.testing.assert_array_equal(many.image(), one.image())
+    np.testing.assert_array_equal(many.weight, one.weight)
+
+
 def test_files_and_folders(tmp_path):
     gray, rgb = noise(9, 10, dtype=np.uint8), noise(9, 10, 3, dtype=np.uint8)
     wide = (noise(9, 10) * 60000).astype(np.uint16)

@@ -58,6 +58,11 @@ class Restored:
 
 
 Restore = Callable[["PictureFile", Settings], Restored]
+_OPTIONS = {  # for what is said of arguments in Python
+    "pass n_atoms": "give --atoms",
+    "patch_size": "--patch",
+    "pass sigma": "give --sigma",
+}
 
 
 def restore_all(plan: Plan, restore: Restore, label: str, jobs: int, threads: int | None) -> None:
@@ -101,6 +106,8 @@ def _restore_many(plan: Plan, restore: Restore, label: str, jobs: int, threads: 
         batch.refuse(source, why)
     stopped = not batch.run(plan.tasks, jobs)
     with plain_errors():
+        if not stopped:
+            _plot_earlier(plan)
         _write_page(plan, batch.done, batch.failed)
     seconds = time.perf_counter() - started
     failures = f", {len(batch.failed)} could not be restored" if batch.failed else ""
@@ -137,9 +144,32 @@ def _write_page(plan: Plan, done: list[Done], failed: dict[Path, str]) -> None:
     write_page(plan.report, shown, failed)
 
 
+def _plot_earlier(plan: Plan) -> None:
+    """Draw the plots that are missing of pictures that have been restored earlier."""
+    for task in plan.done:
+        if task.compare is None or task.compare.exists():
+            continue
+        from smalto.plot import before_after
+
+        try:
+            _, *images = _from_disk(task)
+            write_figure(task.compare, before_after(*images))
+        except (ValueError, OSError) as error:
+            why = f"was restored earlier, but cannot be plotted: {explain(error)}"
+            typer.echo(f"smalto: {task.source} {one_line(why)}", err=True)
+
+
 def _shown_from_disk(task: Task) -> Shown:
     """A picture that has been restored earlier, as a page shows it."""
     from smalto.cli.picture_report import show
+
+    picture, *images = _from_disk(task)
+    size = f"{picture.pixels.shape[1]} x {picture.pixels.shape[0]} pixels"
+    return show(str(task.source), f"{size}, {picture.describe()}, restored earlier", *images)
+
+
+def _from_disk(task: Task) -> tuple[PictureFile, Array, Array]:
+    """A picture that has been restored earlier, and how it is shown before and after."""
     from smalto.image.files.writing import as_shown
 
     before, after = open_picture(task.source), open_picture(task.out)
@@ -149,8 +179,7 @@ def _shown_from_disk(task: Task) -> Shown:
     if images[0].shape != images[1].shape:
         message = f"{task.out} has other sides or colors"
         raise ValueError(message)
-    size = f"{before.pixels.shape[1]} x {before.pixels.shape[0]} pixels"
-    return show(str(task.source), f"{size}, {before.describe()}, restored earlier", *images)
+    return before, *images
 
 
 class _Batch:
@@ -275,7 +304,9 @@ def naming_options() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        known = str(error).replace("pass n_atoms", "give --atoms").replace("patch_size", "--patch")
+        known = str(error)
+        for words, option in _OPTIONS.items():
+            known = known.replace(words, option)
         raise ValueError(known) from error
 
 

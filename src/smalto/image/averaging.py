@@ -11,7 +11,8 @@ import numpy as np
 from smalto.checks import Array, check_finite, float_dtype
 from smalto.image.checks import by, check_fits, check_patch_size, check_shape
 from smalto.image.patch_grid import line_starts
-from smalto.kernels.image.patch_gathering import Lines, Sums, put
+from smalto.kernels.image.patch_gathering import PATCH_WEIGHT, Lines, put
+from smalto.threads import resolve_threads, run_tasks
 
 _ROWS = 1 << 14  # patches added at a time
 
@@ -50,7 +51,7 @@ class PatchAverage:
         check_fits(self.patch_size, self.shape, "the picture")
         self._channels = math.prod(self.shape[axes:])
         # Sums are relative to the first value of each pixel, the origin: little cancels.
-        self._origin, self._sum, self._weight = np.zeros((3, int(np.prod(self.shape))))
+        self._sums = np.zeros((math.prod(self.shape), 3))
 
     def add(
         self,
@@ -58,6 +59,7 @@ class PatchAverage:
         *corners: Array,
         means: Array | None = None,
         patch_weights: Array | None = None,
+        n_threads: int = 1,
     ) -> None:
         """Add patches whose upper left corners are at these rows and columns.
 
@@ -73,7 +75,10 @@ class PatchAverage:
             What was subtracted from each patch, to be added back.
         patch_weights : array (n,), optional
             Weight of each patch, > 0; 1 by default.
+        n_threads : int, default 1
+            Number of threads. It does not affect the result.
         """
+        threads = resolve_threads(n_threads)
         patches = np.asarray(patches)
         patches = np.ascontiguousarray(patches, float_dtype(patches.dtype))
         n, m = len(patches), math.prod(self.patch_size) * self._channels
@@ -105,12 +110,17 @@ class PatchAverage:
             raise ValueError(message)
         starts = line_starts((*self.shape[: len(names)], self._channels), self.patch_size)
         lines = Lines(starts, self.patch_size[-1] * self._channels, self._channels)
-        put(patches, means, offsets, weights, lines, Sums(self._origin, self._sum, self._weight))
+        line = self.shape[len(names) - 1] * self._channels
+
+        def task(part: int) -> None:
+            put(patches, means, offsets, weights, lines, line, self._sums, part, threads)
+
+        run_tasks(task, threads, threads)
 
     @property
     def weight(self) -> Array:
         """Total weight of the patches that cover each value, in the picture's shape."""
-        return self._weight.reshape(self.shape)
+        return np.ascontiguousarray(self._sums[:, PATCH_WEIGHT]).reshape(self.shape)
 
     def at(self, pixels: Array) -> Array:
         """The mean at the pixels selected by a mask (height, width), all of them covered.
@@ -118,12 +128,10 @@ class PatchAverage:
         For a few pixels this needs less memory than the whole `image`.
         """
         some = pixels.reshape(-1)
-        origin, total, weight = (
-            part.reshape(some.size, -1)[some] for part in (self._origin, self._sum, self._weight)
+        origin, total, weight = np.moveaxis(self._sums.reshape(some.size, -1, 3)[some], -1, 0)
+        return np.asarray(
+            (origin + total / weight).reshape(-1, *self.shape[len(self.patch_size) :])
         )
-        total /= weight
-        total += origin
-        return np.asarray(total.reshape(-1, *self.shape[len(self.patch_size) :]))
 
     def image(self, other: Array | None = None, other_weight: Array | float = 0.0) -> Array:
         """The mean so far, float64; zero where no patch has been added.
@@ -135,9 +143,10 @@ class PatchAverage:
         other_weight : float or array of the picture's shape, default 0
             Weight of ``other``.
         """
-        covered = self._weight > 0
-        weight = np.where(covered, self._weight, 1.0)
-        mean = np.where(covered, self._origin + self._sum / weight, 0.0).reshape(self.shape)
+        origin, total, weight = self._sums.T
+        covered = weight > 0
+        weight = np.where(covered, weight, 1.0)
+        mean = np.where(covered, origin + total / weight, 0.0).reshape(self.shape)
         if other is None:
             return mean
         weight = weight.reshape(self.shape)

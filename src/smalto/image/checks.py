@@ -12,16 +12,17 @@ from smalto.checks import Array, check_finite, check_integer
 from smalto.coders.signals import clean_bools
 
 
-def check_pixel_type(pixels: Array, what: str) -> None:
-    """Raise ValueError unless pixels are unsigned integers or floats."""
-    if pixels.dtype.kind not in "uf":
-        message = f"{what} must hold unsigned integers or floats, got {pixels.dtype}"
+def check_pixel_type(pixels: Array, what: str, *, signed: bool = False) -> None:
+    """Raise ValueError unless pixels are unsigned integers, or ``signed`` ones, or floats."""
+    if pixels.dtype.kind not in ("uif" if signed else "uf"):
+        kinds = "integers" if signed else "unsigned integers"
+        message = f"{what} must hold {kinds} or floats, got {pixels.dtype}"
         if pixels.dtype.kind == "U":
             message = (
                 f"{what} must be an array of pixels, got {str(pixels.flat[0])!r}: "
                 "smalto.image.read_picture reads a file"
             )
-        elif pixels.dtype.kind == "i":
+        elif pixels.dtype.kind in "ib":
             message += ": convert it, such as with .astype(float)"
         raise ValueError(message)
 

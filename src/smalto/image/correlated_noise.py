@@ -52,14 +52,18 @@ def noise_of_smooth_patches(channel: Array) -> tuple[float, float]:
     return float(deviation), max(right, down) / variance
 
 
-def warn_if_correlated(pixels: Array, sigma: float, white: float) -> None:
-    """Warn if the noise of pixels (height, width, channels) is not white.
+def most_correlated(pixels: Array) -> tuple[float, float]:
+    """As `noise_of_smooth_patches`, of the channel of pixels (height, width, channels) with the most."""
+    found = [noise_of_smooth_patches(channel) for channel in np.moveaxis(pixels, 2, 0)]
+    return max(found, key=lambda one: one[1])
+
+
+def warn_if_correlated(deviation: float, correlation: float, sigma: float, white: float) -> None:
+    """Warn if the noise in smooth patches is not white.
 
     ``sigma`` is the noise that is removed, ``white`` that which was estimated as white noise:
     correlated noise is stronger in smooth areas than that.
     """
-    found = [noise_of_smooth_patches(channel) for channel in np.moveaxis(pixels, 2, 0)]
-    deviation, correlation = max(found, key=lambda one: one[1])
     least = max(_ABOVE * white, _MATTERS * sigma)
     if _CORRELATION < correlation < _CONTENT and deviation > least:
         warn(

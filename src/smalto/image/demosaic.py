@@ -58,7 +58,7 @@ def demosaic(
     Parameters
     ----------
     raw : array (height, width)
-        Unsigned integers or floats, the values of the sensor.
+        Integers or floats, the values of the sensor.
     pattern : {"RGGB", "BGGR", "GRBG", "GBRG"}, default "RGGB"
         Colors of the upper left 2 x 2 pixels, row by row; in lower case, too.
     patch_size : int or (int, int), default 8
@@ -218,5 +218,5 @@ def fill_colors(
             X[missing] = 0.0
             codes = code_rows(Signals(X, missing), prepared, None, n_threads, measured=False).codes
             compose(codes, D, X, n_threads)
-            average.add(X, *corners, means=means)
+            average.add(X, *corners, means=means, n_threads=n_threads)
     return average.image()

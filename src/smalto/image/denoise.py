@@ -25,6 +25,7 @@ from smalto.image.patch_grid import PatchGrid
 from smalto.image.patch_source import NoPatchError, PatchSource
 from smalto.image.picture import as_picture
 from smalto.image.poisson_noise import PoissonNoise
+from smalto.image.stages import tell_noise
 from smalto.image.varying_noise import denoise_varying, varies
 from smalto.kernels.ahead import expecting
 from smalto.learners import Online
@@ -76,7 +77,7 @@ def denoise(
     Parameters
     ----------
     image : array (height, width), or with a channel axis
-        Unsigned integers or floats; or a volume (depth, height, width), or a series (length,).
+        Integers or floats; or a volume (depth, height, width), or a series (length,).
         Masked values of a NumPy masked array do not count, and stay as they are. A picture smaller
         than a patch is continued by its mirror image.
     sigma : float, array or PoissonNoise, optional
@@ -188,6 +189,7 @@ def denoise(
     if sigma is None:
         levels = with_hidden_noise(noise_along(colors, given), _HIDDEN)
         sigma, estimate = float(levels[0]), float(np.sqrt(np.mean(levels**2)))
+        tell_noise(float(np.sqrt(np.sum(levels**2) / given.pixels.shape[-1])))
         if sigma > 0.0:
             scales = (levels / sigma).astype(scales.dtype)
     picture = replace(given, pixels=colors.turn(given.pixels) / scales)
@@ -213,7 +215,7 @@ def denoise(
     gain = default_gain(m) if gain is None else check_finite_number("gain", gain, low=0.0)
     if sigma == 0.0:
         return given.convert_back(given.pixels)
-    question_noise(estimate or sigma, image, channel_axis, estimate)
+    question_noise(estimate or sigma, image, channel_axis, estimate, threads)
     later = ("pursuit", "joint_pursuit") if level.joint else ("pursuit",)
     if D is None and max_steps:
         later = (*later, "L2Ball")

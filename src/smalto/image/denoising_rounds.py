@@ -7,12 +7,11 @@ from scipy import ndimage
 
 from smalto.checks import Array
 from smalto.image.averaging import PatchAverage
-from smalto.image.patch_coding import cut
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.similar_patches import similar_groups
 from smalto.image.stages import follow
-from smalto.kernels.image.whitening import whiten
-from smalto.threads import run_tasks, single_threaded_blas
+from smalto.kernels.image.patch_combining import combine_groups, combining_scratch
+from smalto.threads import run_tasks
 
 _MEMBERS = 40  # patches per group
 _SPACING = 3  # between the patches around which groups are formed
@@ -89,48 +88,29 @@ def _average_of_combinations(
 ) -> Array:
     """Average the combined patches of all groups, which have this noise left."""
     average = PatchAverage(left.pixels.shape[1:], left.size)
-    n, dtype = groups.shape[1], left.pixels.dtype
-    with single_threaded_blas():
-        for begin in range(0, len(groups), _AT_ONCE):
-            members = groups[begin : begin + _AT_ONCE]
-            _, rows, columns = left.corners(members.reshape(-1))
-            offsets = left.offsets(0, rows, columns)
-            Z, X = (
-                cut(grid, offsets, dtype, n_threads, center=False)[0].reshape(len(members), n, -1)
-                for grid in (left, guide)
-            )
-            own = noise[begin : begin + _AT_ONCE]
-            weights = np.empty(members.shape)
+    n, m = groups.shape[1], left.n_features
+    for begin in range(0, len(groups), _AT_ONCE):
+        members = groups[begin : begin + _AT_ONCE]
+        _, rows, columns = left.corners(members.reshape(-1))
+        corners = left.offsets(0, rows, columns).reshape(members.shape)
+        own = noise[begin : begin + _AT_ONCE]
+        patches = np.empty((*members.shape, m), left.pixels.dtype)
+        weights = np.empty(members.shape)
 
-            def task(
-                number: int, Z: Array = Z, X: Array = X, own: Array = own, out: Array = weights
-            ) -> None:
-                some = slice(number * _TASK, (number + 1) * _TASK)
-                out[some] = combine_patches(Z[some], X[some], own[some])
+        def task(
+            number: int,
+            corners: Array = corners,
+            own: Array = own,
+            out: tuple[Array, Array] = (patches, weights),
+        ) -> None:
+            some = slice(number * _TASK, (number + 1) * _TASK)
+            scratch = combining_scratch(n, m, left.pixels.dtype)
+            combine_groups(
+                left.flat, guide.flat, corners[some], left.lines, own[some], scratch,
+                *(part[some] for part in out),
+            )  # fmt: skip
 
-            run_tasks(task, -(-len(members) // _TASK), n_threads)
-            patches = Z.reshape(members.size, -1)
-            average.add(patches, rows, columns, patch_weights=weights.reshape(-1))
+        run_tasks(task, -(-len(members) // _TASK), n_threads)
+        flat = patches.reshape(members.size, m)
+        average.add(flat, rows, columns, patch_weights=weights.reshape(-1), n_threads=n_threads)
     return average.image()
-
-
-def combine_patches(Z: Array, X: Array, noise: Array) -> Array:
-    """Replace the patches Z of each group (groups, n, m) by combinations ``ΘZ`` of them, in place.
-
-    ``min_Θ ‖X − ΘX‖² + m σ²‖Θ‖²``, where the weights of each patch sum to one: this has the least
-    expected error if Z is X and white noise, whose σ for each group is in ``noise``. Return the
-    weights (groups, n) of the patches in an average: the inverse of the share of the noise that is
-    left in them.
-    """
-    n, m = X.shape[1:]
-    means = Z.mean(axis=1, keepdims=True)
-    Z -= means
-    # With the mean patch subtracted, Θ is 11ᵀ/n + X (XᵀX + m σ² I)⁻¹ Xᵀ.
-    W = np.ascontiguousarray((X - X.mean(axis=1, keepdims=True)).transpose(0, 2, 1))
-    covariance = W @ W.transpose(0, 2, 1)
-    covariance[:, np.arange(m), np.arange(m)] += (m * noise**2)[:, None].astype(X.dtype)
-    whiten(covariance, W)  # Θ is now 11ᵀ/n + WᵀW
-    Theta = W.transpose(0, 2, 1) @ W
-    np.matmul(Theta, Z, out=Z)
-    Z += means
-    return np.asarray(1.0 / (1.0 / n + np.einsum("gij,gij->gi", Theta, Theta)))

@@ -64,7 +64,7 @@ def inpaint(
     Parameters
     ----------
     image : array (height, width), or with a channel axis
-        Unsigned integers or floats; or a volume (depth, height, width), or a series (length,).
+        Integers or floats; or a volume (depth, height, width), or a series (length,).
         Values of missing pixels do not matter and may be NaN. A picture smaller than a patch is
         continued by its mirror image.
     mask : array of bool (height, width), or of the shape of the picture, optional

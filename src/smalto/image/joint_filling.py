@@ -126,4 +126,5 @@ def fill_groups_of(
         )
 
     run_tasks(task, -(-len(groups) // _TASK), n_threads)
-    average.add(out[filled], *(place[:, :some][filled] for place in places))
+    corners_of_filled = (place[:, :some][filled] for place in places)
+    average.add(out[filled], *corners_of_filled, n_threads=n_threads)

@@ -11,10 +11,10 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.image.averaging import PatchAverage
-from smalto.image.patch_coding import cut
 from smalto.image.patch_grid import PatchGrid
+from smalto.image.similar_patches import add_filtered
 from smalto.kernels.image.motion_matching import nearest_along_motion
-from smalto.threads import run_tasks, single_threaded_blas
+from smalto.threads import run_tasks
 
 FRAMES = 3  # before and after a frame that its groups reach into
 REACHES = (10, 4)  # rows or columns: within a frame, and from where the motion leads in the others
@@ -22,7 +22,6 @@ _SIDE = 8  # of patches
 _STRIDE = 4  # between the patches around which groups are formed
 _GROUP = 32  # patches
 _AT_ONCE = 256  # groups in memory at a time
-_TASK = 16  # groups filtered as one task
 
 
 @dataclass(frozen=True)
@@ -137,40 +136,6 @@ def filter_groups(
     without their mean color. Groups weigh more the fewer degrees of freedom they have.
     """
     average = PatchAverage(noisy.pixels.shape[1:], noisy.size)
-    n, channels = groups.shape[1], noisy.channels
-    with single_threaded_blas():
-        for begin in range(0, len(groups), _AT_ONCE):
-            members = groups[begin : begin + _AT_ONCE]
-            _, *corners = noisy.corners(members.reshape(-1))
-            offsets = noisy.offsets(0, *corners)
-            Y, X = (
-                cut(grid, offsets, np.dtype(np.float64), n_threads, center=False)[0].reshape(
-                    len(members), n, -1
-                )
-                for grid in (noisy, guide)
-            )
-            weights = np.empty(members.shape)
-
-            def task(number: int, Y: Array = Y, X: Array = X, weights: Array = weights) -> None:
-                some = slice(number * _TASK, (number + 1) * _TASK)
-                weights[some] = _filter(Y[some], X[some], sigma, channels)[:, None]
-
-            run_tasks(task, -(-len(members) // _TASK), n_threads)
-            average.add(Y.reshape(members.size, -1), *corners, patch_weights=weights.reshape(-1))
+    for begin in range(0, len(groups), _AT_ONCE):
+        add_filtered(average, noisy, guide, groups[begin : begin + _AT_ONCE], sigma, n_threads)
     return average
-
-
-def _filter(Y: Array, X: Array, sigma: float, channels: int) -> Array:
-    """Filter the noisy patches Y (groups, n, m) in place; return the weight of each group."""
-    shape = Y.shape
-    colors = [part.reshape(shape[0], -1, channels).mean(axis=1) for part in (Y, X)]
-    means = [np.tile(color, (1, shape[2] // channels))[:, None, :] for color in colors]
-    centered = X - means[1]
-    transposed = centered.transpose(0, 2, 1)
-    gram = centered @ transposed
-    diagonal = np.arange(shape[1])
-    gram[:, diagonal, diagonal] += shape[1] * sigma**2
-    solution = np.linalg.solve(gram, centered)
-    degrees_of_freedom = np.einsum("gnm,gnm->g", solution, centered)
-    Y[...] = ((Y - means[0]) @ transposed) @ solution + means[0]
-    return np.asarray(1.0 / (1.0 + degrees_of_freedom))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any, Literal, overload
 
 import numpy as np
 from scipy import ndimage
 
 from smalto.checks import Array
-from smalto.image.correlated_noise import warn_if_correlated
+from smalto.image.correlated_noise import most_correlated, warn_if_correlated
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.picture import Picture, as_picture
 from smalto.sources import Order
-from smalto.threads import single_threaded_blas
+from smalto.threads import run_tasks, single_threaded_blas
 from smalto.warn import warn
 
+_COLORS = (3, 4)  # channels: a last axis as long as that is taken for them by other libraries
 _SIDE = 8  # of the patches from which the covariance is estimated
 _MAX_PATCHES = 1 << 15
 _FAR = 20.0  # times: then a given σ is doubted
@@ -56,7 +58,7 @@ def estimate_noise(
     Parameters
     ----------
     image : array (height, width), or with an axis of channels
-        Unsigned integers or floats. Patches with masked values of a NumPy masked array do not
+        Integers or floats. Patches with masked values of a NumPy masked array do not
         count. Of a volume, with more axes, slices along the last two of them are looked at; of a
         series (length,) second differences.
     channel_axis : int, optional
@@ -85,6 +87,17 @@ def estimate_noise(
     >>> round(estimate_noise(np.linspace(0.0, 50.0, 120) + noise), 1)
     3.0
     """
+    shape = np.shape(image)
+    if channel_axis is None and len(shape) == 3 and shape[-1] in _COLORS:
+        warn(
+            f"image has shape {shape} and no channel_axis, so it is taken for a volume: for a color "
+            "picture pass channel_axis=-1"
+        )
+    return noise_of(image, channel_axis, per_channel)
+
+
+def noise_of(image: Any, channel_axis: int | None, per_channel: bool) -> float | Array:
+    """As `estimate_noise`, of a picture that is not questioned."""
     axes = np.ndim(image) - (channel_axis is not None)
     picture = as_picture(image, channel_axis, axes=max(axes, 1))
     pixels, hidden = picture.pixels, picture.hidden
@@ -125,15 +138,11 @@ def _noise_of_slices(pixels: Array, hidden: Array | None, per_channel: bool) -> 
     marks = None if hidden is None else hidden.reshape(slices.shape)
     some = np.unique(np.linspace(0, len(slices) - 1, _SLICES).astype(int))
     found = [
-        estimate_noise(
-            slices[i] if marks is None else np.ma.array(slices[i], mask=marks[i]),
-            channel_axis=-1,
-            per_channel=True,
-        )
+        noise_of(slices[i] if marks is None else np.ma.array(slices[i], mask=marks[i]), -1, True)
         for i in some
         if marks is None or not marks[i].all()
     ]
-    variances = np.mean(np.square(found), axis=0)
+    variances = np.mean(np.square(np.array(found)), axis=0)
     return np.sqrt(variances) if per_channel else float(np.sqrt(variances.mean()))
 
 
@@ -238,27 +247,39 @@ def is_far(sigma: float, estimate: float) -> bool:
 
 
 def question_noise(
-    sigma: float, image: Any, channel_axis: int | None, estimate: float | None = None
+    sigma: float,
+    image: Any,
+    channel_axis: int | None,
+    estimate: float | None = None,
+    n_threads: int = 1,
 ) -> None:
     """Warn if a given σ is far from the estimate, as in wrong units, or if the noise is not white.
 
     Pictures too small to tell are not questioned. ``estimate`` is that of `estimate_noise`, if known.
     """
-    if estimate is None:
-        try:
-            estimate = estimate_noise(image, channel_axis=channel_axis)
-        except ValueError:
-            return
-    if is_far(sigma, estimate):
+    axes = np.ndim(image) - (channel_axis is not None)
+    found = estimate
+    in_smooth_parts = 0.0, 0.0
+
+    def task(number: int) -> None:
+        nonlocal found, in_smooth_parts
+        if number == 0 and estimate is None:
+            with suppress(ValueError):
+                found = float(noise_of(image, channel_axis, False))
+        elif number == 1 and axes > 1:
+            pixels = as_picture(image, channel_axis, axes=axes).pixels
+            pixels = pixels.reshape(-1, *pixels.shape[-3:])
+            in_smooth_parts = most_correlated(pixels[len(pixels) // 2])  # of a volume a slice
+
+    with single_threaded_blas():
+        run_tasks(task, 2, n_threads)
+    if found is None:
+        return
+    if is_far(sigma, found):
         message = (
-            f"sigma={sigma:.3g} is far from the estimate, {estimate:.3g}: it is the standard "
+            f"sigma={sigma:.3g} is far from the estimate, {found:.3g}: it is the standard "
             f"deviation of the noise in the units of the picture, whose largest value is "
             f"{np.max(image):.3g}"
         )
         warn(message)
-    axes = np.ndim(image) - (channel_axis is not None)
-    if axes == 1:
-        return
-    pixels = as_picture(image, channel_axis, axes=axes).pixels
-    pixels = pixels.reshape(-1, *pixels.shape[-3:])
-    warn_if_correlated(pixels[len(pixels) // 2], sigma, estimate)  # of a volume a slice
+    warn_if_correlated(*in_smooth_parts, sigma, found)

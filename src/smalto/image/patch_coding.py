@@ -35,7 +35,7 @@ def average_of_codes(
             X, means = cut(grid, grid.offsets(0, *corners), D.dtype, n_threads)
             codes = code_rows(Signals(X), prepared, None, n_threads, measured=False).codes
             compose(codes, D, X, n_threads)
-            average.add(X, *corners, means=means)
+            average.add(X, *corners, means=means, n_threads=n_threads)
     return average
 
 
@@ -56,7 +56,7 @@ def average_of_known(
             codes = code_rows(Signals(X, missing), prepared, None, n_threads, measured=False).codes
             compose(codes, D, X, n_threads)
             known = 1.0 - missing.mean(axis=1)
-            average.add(X, *corners, means=means, patch_weights=known * known)
+            average.add(X, *corners, means=means, patch_weights=known * known, n_threads=n_threads)
     return average
 
 

@@ -51,11 +51,12 @@ class Picture:
         """
         if self.sides is not None:
             pixels = pixels[tuple(slice(side) for side in self.sides)]
-        if self.dtype.kind == "u":
-            most = np.iinfo(self.dtype).max
-            # float64 rounds the largest uint64 up: clip to the largest float64 below it.
-            top = np.nextafter(float(most), 0.0) if int(float(most)) > most else float(most)
-            pixels = np.rint(np.clip(pixels, 0.0, top))
+        if self.dtype.kind in "ui":
+            limits = np.iinfo(self.dtype)
+            # float64 rounds the largest 64-bit integer up: clip to the largest float64 below it.
+            most = float(limits.max)
+            top = np.nextafter(most, 0.0) if int(most) > limits.max else most
+            pixels = np.rint(np.clip(pixels, float(limits.min), top))
         out = pixels[..., 0] if self.channel_axis is None else pixels
         if self.channel_axis is not None:
             out = np.moveaxis(out, -1, self.channel_axis)
@@ -97,7 +98,7 @@ def as_picture(
     those that are masked in a NumPy masked array are replaced by local means of the others.
     """
     given = np.asarray(np.ma.getdata(image))
-    check_pixel_type(given, what)
+    check_pixel_type(given, what, signed=True)
     rest = 0 if channel_axis is None else 1
     hint = ""
     if (

@@ -115,7 +115,7 @@ def estimate_poisson_noise(
     Parameters
     ----------
     image : array (height, width), or with an axis of channels
-        Unsigned integers or floats, linear in the light: before any gamma correction.
+        Integers or floats, linear in the light: before any gamma correction.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture. All of them have the same noise.
     offset : float, default 0

@@ -13,8 +13,8 @@ from smalto.image.averaging import PatchAverage
 from smalto.image.patch_coding import compose, cut
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.stages import follow
-from smalto.kernels.image.patch_matching import nearest_alike
-from smalto.kernels.image.whitening import whiten
+from smalto.kernels.image.group_filtering import filter_groups, filtering_scratch
+from smalto.kernels.image.patch_matching import AT_ONCE, Planes, nearest_alike
 from smalto.threads import run_tasks, single_threaded_blas
 
 STRIDE = 4  # between the patches around which groups are formed
@@ -39,6 +39,11 @@ def similar_groups(
 def similar_to(guide: PatchGrid, positions: Array, most: int, reach: int, n_threads: int) -> Array:
     """Groups of patches similar to those at these positions, which increase (positions, members)."""
     shape = guide.shape
+    pixels = guide.pixels[0]
+    # Channel by channel: what is compared with one patch is then contiguous.
+    flat = np.zeros(pixels.size + AT_ONCE, pixels.dtype)
+    flat[: pixels.size] = np.moveaxis(pixels, -1, 0).reshape(-1)
+    planes = Planes(pixels.shape[1], pixels[..., 0].size, guide.channels, *guide.size)
     members = min(most, min(shape[0], reach + 1) * min(shape[1], reach + 1))
     found = np.empty((len(positions), members), np.int64)
     row_of, column_of = np.divmod(positions, shape[1])
@@ -48,11 +53,9 @@ def similar_to(guide: PatchGrid, positions: Array, most: int, reach: int, n_thre
     def task(number: int) -> None:
         some = slice(begins[number], ends[number])
         distances = np.empty(members)
-        scratch = np.empty((2 * reach + 1) * guide.channels, guide.pixels.dtype)
+        scratch = np.empty(AT_ONCE, flat.dtype)
         row, columns = int(rows[number]), column_of[some]
-        nearest_alike(
-            guide.flat, guide.layout, shape, row, columns, reach, distances, scratch, found[some]
-        )
+        nearest_alike(flat, planes, shape, row, columns, reach, distances, scratch, found[some])
 
     run_tasks(task, len(rows), n_threads)
     return found
@@ -73,7 +76,7 @@ def code_over_shared_atoms(
             signals = Signals(X, groups=ends)
             codes = code_rows(signals, prepared, None, n_threads, measured=False).codes
             compose(codes, D, X, n_threads)
-            average.add(X, rows, columns, means=means)
+            average.add(X, rows, columns, means=means, n_threads=n_threads)
     return average
 
 
@@ -87,42 +90,34 @@ def code_over_each_other(
     guide. Groups weigh more in the average the fewer degrees of freedom they have.
     """
     average = PatchAverage(grid.pixels.shape[1:], grid.size)
-    n, channels = groups.shape[1], grid.channels
-    ridge = n * sigma**2 * np.eye(n)
-    with single_threaded_blas():
-        for begin in follow(range(0, len(groups), _AT_ONCE), "filtering groups"):
-            members = groups[begin : begin + _AT_ONCE]
-            _, rows, columns = grid.corners(members.reshape(-1))
-            offsets = grid.offsets(0, rows, columns)
-            Y, X = (_cut_groups(picture, offsets, n, n_threads) for picture in (grid, guide))
-            weights = np.empty(members.shape)
-
-            def task(number: int, Y: Array = Y, X: Array = X, weights: Array = weights) -> None:
-                some = slice(number * _TASK, (number + 1) * _TASK)
-                weights[some] = _filter(Y[some], X[some], ridge, channels)[:, None]
-
-            run_tasks(task, -(-len(members) // _TASK), n_threads)
-            patches = Y.reshape(members.size, -1)
-            average.add(patches, rows, columns, patch_weights=weights.reshape(-1))
+    for begin in follow(range(0, len(groups), _AT_ONCE), "filtering groups"):
+        add_filtered(average, grid, guide, groups[begin : begin + _AT_ONCE], sigma, n_threads)
     return average
 
 
-def _cut_groups(grid: PatchGrid, offsets: Array, n: int, n_threads: int) -> Array:
-    """The patches at these offsets in groups of n (groups, n, m), float64."""
-    X, _ = cut(grid, offsets, np.dtype(np.float64), n_threads, center=False)
-    return X.reshape(-1, n, X.shape[1])
+def add_filtered(
+    average: PatchAverage,
+    grid: PatchGrid,
+    guide: PatchGrid,
+    groups: Array,
+    sigma: float,
+    n_threads: int,
+) -> None:
+    """Add the patches of some groups, coded over one another, to an average."""
+    _, *places = grid.corners(groups.reshape(-1))
+    corners = grid.offsets(0, *places).reshape(groups.shape)
+    n, m = groups.shape[1], grid.n_features
+    patches, weights = np.empty((*groups.shape, m)), np.empty(groups.shape)
 
+    def task(number: int) -> None:
+        some = slice(number * _TASK, (number + 1) * _TASK)
+        scratch = filtering_scratch(n, m, grid.channels)
+        filter_groups(
+            grid.flat, guide.flat, corners[some], grid.lines, n * sigma**2, scratch,
+            patches[some], weights[some],
+        )  # fmt: skip
 
-def _filter(Y: Array, X: Array, ridge: Array, channels: int) -> Array:
-    """Filter Y in place, with X as scratch; return the weight of each group."""
-    colors = Y.reshape(len(Y), -1, channels).mean(axis=1, keepdims=True)
-    for part in (Y, X):
-        by_color = part.reshape(len(part), -1, channels)
-        by_color -= by_color.mean(axis=1, keepdims=True)
-    covariance = X @ X.transpose(0, 2, 1)
-    covariance += ridge
-    whiten(covariance, X)  # X becomes Z with ZᵀZ = Xᵀ(XXᵀ + ridge)⁻¹X
-    degrees_of_freedom = np.einsum("gnm,gnm->g", X, X)
-    np.matmul(Y @ X.transpose(0, 2, 1), X, out=Y)
-    Y.reshape(len(Y), -1, channels)[...] += colors
-    return np.asarray(1.0 / (1.0 + degrees_of_freedom))
+    run_tasks(task, -(-len(groups) // _TASK), n_threads)
+    average.add(
+        patches.reshape(-1, m), *places, patch_weights=weights.reshape(-1), n_threads=n_threads
+    )

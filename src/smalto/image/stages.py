@@ -1,4 +1,4 @@
-"""How far the restoration of a picture is, told to whoever watches it."""
+"""How far the restoration of a picture is, and what it finds, told to whoever watches it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,24 @@ from typing import TypeVar
 Tell = Callable[[str, float], None]  # what is being done, and which share of it
 T = TypeVar("T")
 _thread = threading.local()
+
+
+@contextmanager
+def noise_told(tell: Callable[[float], None]) -> Iterator[None]:
+    """Call ``tell`` with σ of the noise that `denoise`, in this thread, has estimated and removes."""
+    before = vars(_thread).get("tell_noise")
+    _thread.tell_noise = tell
+    try:
+        yield
+    finally:
+        _thread.tell_noise = before
+
+
+def tell_noise(sigma: float) -> None:
+    """Tell σ of the noise of a picture, the root mean square over its channels."""
+    tell: Callable[[float], None] | None = vars(_thread).get("tell_noise")
+    if tell is not None:
+        tell(sigma)
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def inpaint_video(
     Parameters
     ----------
     frames : iterable of arrays (height, width), or with a channel axis
-        All of the same shape: unsigned integers or floats. Values of missing pixels do not matter
+        All of the same shape: integers or floats. Values of missing pixels do not matter
         and may be NaN.
     masks : iterable of arrays of bool (height, width), or one such array, optional
         True where a pixel is missing: a mask for each frame, or one for all of them. Masks may also

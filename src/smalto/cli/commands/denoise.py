@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from smalto.image import PoissonNoise
     from smalto.image.files.picture_file import PictureFile
 
-_FAR = 20.0  # times: then a given sigma is questioned
+_FAR = 20.0  # times: then a given sigma is refused
+_LOW = 4.0  # times below the estimate: then it is used, and said to be low
 
 
 def denoise(
@@ -147,6 +148,7 @@ def denoise(
 
     def restore(picture: PictureFile, settings: Settings) -> Restored:
         from smalto import image
+        from smalto.image.stages import noise_told
 
         check_values(picture, settings.source, "replace them, or fill them in by smalto inpaint")
         level: float | Array | PoissonNoise | None
@@ -156,9 +158,18 @@ def denoise(
             level = _camera_noise(picture, gain, read_noise, settings)
             about = f"{level.gain:.3g} levels per photon, read noise {level.read_noise:.3g}"
         else:
-            about = f"noise {_level(picture, sigma, sure, settings):.3g}"
-            level = sigma  # if it is not given, each axis of colors has its own
-        with naming_options():
+            if sigma is not None and not sure:
+                _question(sigma, picture, settings)
+            level, about = sigma, "" if sigma is None else f"noise {sigma:.3g}"
+
+        def hear_noise(estimate: float) -> None:
+            nonlocal about
+            about = f"noise {estimate:.3g}"
+            low, high = picture.range
+            share = f", {20 * math.log10((high - low) / estimate):.1f} dB" if estimate > 0 else ""
+            settings.say(f"noise: standard deviation {estimate:.3g} of {high - low:.6g}{share}")
+
+        with naming_options(), noise_told(hear_noise):
             pixels = image.denoise(
                 picture.pixels,
                 level,
@@ -210,37 +221,31 @@ def _camera_noise(
     return found
 
 
-def _level(picture: PictureFile, sigma: float | None, sure: bool, settings: Settings) -> float:
-    """Return the standard deviation of the noise; refuse one that is far from the estimate."""
+def _question(sigma: float, picture: PictureFile, settings: Settings) -> None:
+    """Refuse a standard deviation that is far from the estimate; say so if it is much lower."""
     from smalto import image
 
-    if sigma is not None and (sure or sigma == 0):
-        return sigma
     low, high = picture.range
-    if sigma is not None and high > low and sigma > high - low:
+    if high > low and sigma > high - low:
         message = (
             f"--sigma {sigma:g} is more than all levels of {settings.source} ({low:.6g} to "
             f"{high:.6g}): leave --sigma out, or add --sure"
         )
         raise ValueError(message)
+    if sigma == 0:
+        return
     try:
         found = image.estimate_noise(picture.pixels, channel_axis=picture.channel_axis)
-    except ValueError:
-        if sigma is None:
-            message = (
-                f"{settings.source}: {picture.pixels.shape[1]} x {picture.pixels.shape[0]} pixels are "
-                "too few to tell noise from content: give --sigma"
-            )
-            raise ValueError(message) from None
-        return sigma
-    if sigma is None:
-        share = f", {20 * math.log10((high - low) / found):.1f} dB" if found > 0 else ""
-        settings.say(f"noise: standard deviation {found:.3g} of {high - low:.6g}{share}")
-        return found
+    except ValueError:  # too small to tell
+        return
     if found > 0 and not 1 / _FAR < sigma / found < _FAR:
         message = (
             f"--sigma {sigma:g} is far from the noise in {settings.source}, about {found:.3g} in "
             f"levels of the file ({low:.6g} to {high:.6g}): leave --sigma out, or add --sure"
         )
         raise ValueError(message)
-    return sigma
+    if sigma < found / _LOW:
+        settings.say(
+            f"--sigma {sigma:g} is far below the noise, about {found:.3g} in levels of the file: "
+            "most of it will stay"
+        )

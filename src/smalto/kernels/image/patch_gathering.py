@@ -12,6 +12,10 @@ from typing import Any, NamedTuple
 from smalto.kernels.jit import kernel, summing
 
 MEAN, LOW, HIGH, CONTRAST = 0, 1, 2, 3  # columns of the measures of patches
+# Columns of sums over the patches that cover a value: the first one that it received, the sum of
+# weighted values relative to it, and that of weights. Side by side, since pictures whose sides are
+# powers of two would else have too much in the same lines of the cache.
+ORIGIN, TOTAL, PATCH_WEIGHT = 0, 1, 2
 
 
 class Layout(NamedTuple):
@@ -37,14 +41,6 @@ class Treatment(NamedTuple):
     scale: float
     groups: int  # means: 1 for all numbers, the number of channels for each channel, or 0
     normalize: bool
-
-
-class Sums(NamedTuple):
-    """Weighted sums over the patches that cover a value of a picture, flat."""
-
-    origin: Any  # the first value that a pixel received
-    total: Any  # sum of weighted values, relative to it
-    weight: Any  # sum of weights
 
 
 @summing
@@ -183,27 +179,30 @@ def contrasts(flat, begin, lines, sums, squares, out):
 
 
 @kernel
-def put(patches, means, corners, weights, lines, sums):
+def put(patches, means, corners, weights, lines, line, sums, part, parts):
     """Add patches, with their ``means`` (n, groups) added back, to sums of weighted values.
 
-    Where all patches agree the average is exact.
+    Where all patches agree the average is exact. ``sums`` (values of the picture, 3) has columns
+    `ORIGIN`, `TOTAL` and `PATCH_WEIGHT`. Only those lines of the picture, of ``line`` values each, are
+    added to whose numbers are ``part`` modulo ``parts``: the sums do not depend on how many there are.
     """
     starts, span, _ = lines
-    height = starts.size
-    origin, total, weight = sums
     groups = means.shape[1]
     for i in range(corners.size):
         w = weights[i]
-        for g in range(groups):
-            mean = means[i, g]
-            for a in range(height):
-                at = corners[i] + starts[a]
+        for a in range(starts.size):
+            at = corners[i] + starts[a]
+            if parts > 1 and at // line % parts != part:
+                continue
+            for g in range(groups):
+                mean = means[i, g]
                 for b in range(g, span, groups):
                     value = patches[i, a * span + b] + mean
-                    first = origin[at + b] if weight[at + b] > 0.0 else value
-                    origin[at + b] = first
-                    total[at + b] += w * (value - first)
-                    weight[at + b] += w
+                    known = sums[at + b, PATCH_WEIGHT]
+                    first = sums[at + b, ORIGIN] if known > 0.0 else value
+                    sums[at + b, ORIGIN] = first
+                    sums[at + b, TOTAL] += w * (value - first)
+                    sums[at + b, PATCH_WEIGHT] = known + w
 
 
 @summing
