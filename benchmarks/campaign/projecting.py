@@ -52,13 +52,15 @@ def project(rng: np.random.Generator, report: Report) -> None:
 def _points(rng: np.random.Generator, n: int, m: int) -> Array:
     """Return points far outside, near the boundary and inside; with steps, ties and zeros."""
     V = rng.standard_normal((n, m))
-    kind = rng.integers(4)
+    kind = rng.integers(5)
     if kind == 1:
         V = np.repeat(rng.standard_normal((n, -(-m // 4))), 4, axis=1)[:, :m]
     elif kind == 2:
         V = rng.integers(-2, 3, (n, m)).astype(float)
     elif kind == 3:
         V *= rng.random((n, m)) < 0.3
+    elif kind == 4:
+        return data.on_a_grid(rng, (n, m)) * 2.0 ** rng.integers(-20, 21, (n, 1))
     return V * 10.0 ** rng.uniform(-6, 6, (n, 1))
 
 

@@ -49,6 +49,16 @@ def _low_rank(rng: np.random.Generator, k: int, m: int) -> Array:
     return rng.standard_normal((k, rank)) @ rng.standard_normal((rank, m))
 
 
+def on_a_grid(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Return numbers with few digits, as counts and pixels are: sums and ties of them are exact."""
+    kind = rng.integers(3)
+    if kind == 0:
+        return rng.poisson(log_uniform(rng, 0.1, 100.0), shape).astype(float)
+    if kind == 1:
+        return rng.integers(0, 256, shape) / 256.0
+    return rng.integers(-8, 9, shape) / 8.0
+
+
 def _one_direction(rng: np.random.Generator, k: int, m: int) -> Array:
     noise = log_uniform(rng, 1e-8, 1.0)
     return np.abs(rng.standard_normal((1, m)) + noise * rng.standard_normal((k, m)))
@@ -64,6 +74,7 @@ DICTIONARIES: dict[str, Any] = {
     "low rank": _low_rank,
     "one direction": _one_direction,
     "integers": lambda rng, k, m: rng.integers(-1, 2, (k, m)).astype(float),
+    "grid": lambda rng, k, m: on_a_grid(rng, (k, m)),
     "orthogonal": lambda rng, k, m: np.linalg.qr(rng.standard_normal((max(k, m),) * 2))[0][:k, :m],
     "non-negative": lambda rng, k, m: np.abs(rng.standard_normal((k, m))),
 }
@@ -82,18 +93,22 @@ def dictionary(rng: np.random.Generator, k: int, m: int) -> tuple[str, Array]:
 
 
 def signals(rng: np.random.Generator, n: int, D: Array) -> Array:
-    """Return random signals: noise, combinations of atoms, atoms, zeros, integers, any norms."""
+    """Return random signals: noise, combinations of atoms, atoms, zeros, few digits, any norms."""
     k, m = D.shape
     X = rng.standard_normal((n, m))
-    kind = rng.integers(6)
-    if kind in (1, 2):
-        codes = rng.standard_normal((n, k)) * (rng.random((n, k)) < min(1.0, 4.0 / k))
-        X = codes @ D + (0.1 * X if kind == 1 else 0.0)
+    kind = rng.integers(8)
+    if kind in (1, 2, 7):
+        digits = on_a_grid(rng, (n, k)) if kind == 7 else rng.standard_normal((n, k))
+        X = (digits * (rng.random((n, k)) < min(1.0, 4.0 / k))) @ D + (
+            0.1 * X if kind == 1 else 0.0
+        )
     elif kind == 3:
         X[: n // 2] = D[rng.integers(k, size=n // 2)]
         X[-1] = 0.0
     elif kind == 4:
         X = rng.integers(-2, 3, (n, m)).astype(float)
+    elif kind == 6:
+        X = on_a_grid(rng, (n, m))
     if kind == 5 or rng.random() < 0.2:
         X = X * 10.0 ** rng.uniform(-3, 3, (n, 1))
     return X
