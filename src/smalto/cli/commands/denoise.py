@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from smalto.image import PoissonNoise
     from smalto.image.files.picture_file import PictureFile
 
-_FAR = 20.0  # times: then a given sigma is refused
-_LOW = 4.0  # times below the estimate: then it is used, and said to be low
+_LOW = 4.0  # times below the estimate: then a given sigma is used, and said to be low
 
 
 def denoise(
@@ -224,6 +223,7 @@ def _camera_noise(
 def _question(sigma: float, picture: PictureFile, settings: Settings) -> None:
     """Refuse a standard deviation that is far from the estimate; say so if it is much lower."""
     from smalto import image
+    from smalto.image.noise import is_far
 
     low, high = picture.range
     if high > low and sigma > high - low:
@@ -238,7 +238,7 @@ def _question(sigma: float, picture: PictureFile, settings: Settings) -> None:
         found = image.estimate_noise(picture.pixels, channel_axis=picture.channel_axis)
     except ValueError:  # too small to tell
         return
-    if found > 0 and not 1 / _FAR < sigma / found < _FAR:
+    if is_far(sigma, found):
         message = (
             f"--sigma {sigma:g} is far from the noise in {settings.source}, about {found:.3g} in "
             f"levels of the file ({low:.6g} to {high:.6g}): leave --sigma out, or add --sure"
