@@ -318,6 +318,18 @@ def test_dead_atoms_begin_again():
     assert any(record.replaced for record in model.history_)
 
 
+def test_long_runs_do_not_carry_the_arbitrary_length_of_atoms_away():
+    rng = np.random.default_rng(0)
+    topics = rng.random((10, 400)) * (rng.random((10, 400)) < 0.1)
+    counts = rng.poisson(8.0 * rng.dirichlet(np.full(10, 0.1), 300) @ topics)
+    X = sparse.csr_array(counts.astype(np.float32))
+    short, long = (
+        NMF(10, tol=0.0, max_epochs=count, random_state=0).fit(X) for count in (200, 2000)
+    )  # warnings are errors
+    assert np.isfinite(long.components_).all()
+    assert long.reconstruction_err_ <= short.reconstruction_err_ * (1 + 1e-6)
+
+
 def test_validation_callbacks_and_limits():
     X = planted(noise=0.1)
     seen = []

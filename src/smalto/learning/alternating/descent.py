@@ -264,6 +264,10 @@ class _Descent:
                 self._momentum.grow()
             if iteration % WINDOW == 0:
                 replaced = _revive(atoms, codes, A, self._rng)
+        far = atoms.far_from_one()
+        if far is not None:  # the same products, with room for all of their factors
+            atoms.divide(far)
+            codes.rescale(far)
         if self._doubled:
             self._doubled = False
             codes.cast(np.float64)

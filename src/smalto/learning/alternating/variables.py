@@ -28,6 +28,7 @@ CONSTRAINED_SWEEPS = 3  # at most, if atoms must be projected onto their set
 _GROUPS = 8  # parts of the data with sums of their own, one task each
 _CHUNK = 1024  # samples coded at a time
 _COLUMNS = 1024  # features of the atoms that one task updates
+_FAR = 20  # exponents of norms of atoms, at most, whose length is arbitrary
 
 
 class DenseCodes:
@@ -131,8 +132,9 @@ class DenseCodes:
         self.ahead[:] = self.old
 
     def rescale(self, lengths: Array) -> None:
-        """Multiply the codes of each atom by its length, when atoms are scaled to norm 1."""
-        self.old *= lengths.astype(self.old.dtype)[:, None]
+        """Multiply the codes of each atom by its length, when atoms are divided by it."""
+        for codes in (self.old, self.ahead):
+            codes *= lengths.astype(codes.dtype)[:, None]
 
 
 @dataclass
@@ -196,6 +198,21 @@ class Atoms:
         """Return the norms that `scaled` divides the atoms by: 1 where the length is not free."""
         norms = np.linalg.norm(self.old.astype(np.float64), axis=1)
         return np.where((norms > 0) & self.free, norms, 1.0)
+
+    def far_from_one(self) -> Array | None:
+        """Return the powers of two nearest to norms that extrapolation has carried far from 1.
+
+        It moves atoms on in all directions, also in that of their length, which no cost stops. None
+        if all norms are ordinary; 1 for those that are.
+        """
+        exponents = np.frexp(self.lengths())[1]
+        far = np.abs(exponents) > _FAR
+        return np.ldexp(1.0, np.where(far, exponents, 0)) if far.any() else None
+
+    def divide(self, lengths: Array) -> None:
+        """Divide atoms by the given lengths."""
+        for D in (self.old, self.ahead):
+            D /= lengths.astype(D.dtype)[:, None]
 
     def scaled(self) -> Array:
         """Return the dictionary, with atoms scaled to norm 1 if their length is free."""
