@@ -258,6 +258,14 @@ def save(out: Path, name: str, about: dict[str, Any], options: Any, **data: Any)
     print(f"written: {path}")
 
 
+def parts_of(path: Path, *names: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return the runs in a file of `save`, by the values of some of their fields; none without it."""
+    if not path.exists():
+        return {}
+    runs = json.loads(path.read_text())["runs"]
+    return {tuple(run[name] for name in names): run for run in runs}
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table: text aligned left, numbers aligned right."""
     cells = [[cell(value) for value in row] for row in rows]

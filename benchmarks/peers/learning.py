@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import time
 import warnings
 from collections.abc import Sequence
@@ -34,6 +33,7 @@ from benchmarks.peers.common import (
     importable,
     load,
     machine,
+    parts_of,
     save,
     spaced,
     table,
@@ -310,9 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.sklearn_seconds, sizes = 0.5, {"A": (4_096, 200)}
     about, path = machine(), options.out / "learning.json"
     announce(about)
-    kept = {}
-    if path.exists():
-        kept = {(r["setting"], r["start"]): r for r in json.loads(path.read_text())["runs"]}
+    kept = parts_of(path, "setting", "start")
     images = _pictures(quick=options.quick)
     for name in options.settings:
         for start in options.starts:

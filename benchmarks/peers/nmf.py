@@ -9,7 +9,8 @@ measurements are interpolated. All samples are float32; pictures and texts have 
 
 Run it with ``python -m benchmarks.peers.nmf``. D and E are the faces of CBCL and of Yale B, in the
 folder named by SMALTO_DATA, without which they are left out, and F are patches. "text", "texts" and
-"cells" are sparse, with planted factors (`sparse_counts.py`).
+"cells" are sparse, with planted factors (`sparse_counts.py`). Each set, problem and number of threads
+is a part of its own, which is kept in the JSON file: ``--fresh`` measures it again.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ from benchmarks.peers.common import (
     clock_of,
     importable,
     machine,
+    parts_of,
     save,
     table,
     timed,
 )
 from benchmarks.peers.extrapolated_hals import extrapolated_hals
+from benchmarks.peers.nmf_figure import plot
 from smalto import NMF, encode
 from smalto.coders import Lasso
 from smalto.datasets import natural_images, random_patches
@@ -336,6 +339,7 @@ def compare(name: str, task: Task, starts: int) -> dict[str, Any]:
         "set": name,
         "lam": task.lam,
         "threads": task.threads,
+        "limit": task.limit,
         "shape": [n, m],
         "atoms": task.k,
         "target": target if math.isfinite(target) else None,
@@ -358,6 +362,7 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each run")
+    parser.add_argument("--fresh", action="store_true", help="measure parts again that are kept")
     add_clock(parser)
     add_common(parser)
     options = parser.parse_args()
@@ -368,15 +373,20 @@ def main() -> None:
     about = machine()
     announce(about)
     warnings.filterwarnings("ignore", module="sklearn")  # ConvergenceWarning
-    runs = []
+    kept = parts_of(options.out / "nmf_peers.json", "set", "lam", "threads")
     for name in options.sets:
         X, k = load(name, options.quick)
         for problem in options.problems:
             lam = 0.0 if problem == "nmf" else 1.0 / math.sqrt(X.shape[1])
             for threads in options.threads:
+                if (name, lam, threads) in kept and not options.fresh:
+                    continue
                 task = Task(X, k, lam, options.limit, threads, clock_of(options))
-                runs.append(compare(name, task, options.starts))
-    save(options.out, "nmf", about, options, runs=runs)
+                kept[name, lam, threads] = compare(name, task, options.starts)
+    runs = [kept[key] for key in sorted(kept)]
+    save(options.out, "nmf_peers", about, options, runs=runs)
+    if importable("matplotlib"):
+        plot(runs, options.out / "nmf_peers.png")
 
 
 if __name__ == "__main__":
