@@ -49,9 +49,10 @@ def _nmf(rng: np.random.Generator, report: Report) -> None:
     if init.startswith("nndsvd") and k > min(X.shape):
         init = "samples"
     lam = 0.0 if rng.random() < 0.5 else 0.1 * float(X.max(initial=0.0))
-    model = NMF(k, lam=lam, init=init, random_state=0, n_threads=1)
+    long: Any = {"tol": 0.0, "max_epochs": 1000} if rng.random() < 0.2 else {}
+    model = NMF(k, lam=lam, init=init, random_state=0, n_threads=1, **long)
     A = model.fit_transform(source)
-    what = f"NMF({k}, {lam=:.3g}, {init=}), {X.dtype} {X.shape}"
+    what = f"NMF({k}, {lam=:.3g}, {init=}, {long}), {X.dtype} {X.shape}"
     D = model.components_
     report.check(FITTED, np.isfinite(D).all(axis=1) & (D >= 0).all(axis=1), what)
     report.check(CODES, (np.asarray(A) >= 0).all(axis=1), what)
