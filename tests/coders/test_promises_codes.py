@@ -26,6 +26,7 @@ from smalto.coders import (
     coding,
     mending,
 )
+from smalto.coders.off_least_squares import squares_in_span
 
 DTYPES = [np.float32, np.float64]
 N, M, K = 12, 30, 24
@@ -429,7 +430,7 @@ def test_the_part_in_the_span_of_atoms_is_that_of_an_orthogonal_projection(count
     atoms[count - half :] = atoms[:half] + distance * atoms[count - half :]
     rows = rng.standard_normal((3, m))
     with np.errstate(all="raise"):
-        squares = mending._squares_in_span(rows, atoms)
+        squares = squares_in_span(rows, atoms)
     if distance:
         expected = np.sum((rows @ np.linalg.qr(atoms.T)[0]) ** 2, axis=1)
         np.testing.assert_allclose(squares, expected, rtol=1e-2)

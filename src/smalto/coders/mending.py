@@ -24,6 +24,7 @@ from smalto.coders.certain_bounds import least_errors
 from smalto.coders.certificates import residuals_of
 from smalto.coders.chunks import Problem, Residuals
 from smalto.coders.codes import Codes, compressed
+from smalto.coders.off_least_squares import OffLeastSquares
 from smalto.coders.out_of_reach import rounding_of_errors
 from smalto.coders.parameters import of_rows
 from smalto.coders.patience import is_over
@@ -38,7 +39,6 @@ _EPS = float(np.finfo(np.float64).eps)
 _OF_SUMS = 1e-14  # rounding of an objective, as a share of it
 _TINY = np.finfo(np.float64).tiny
 _WORSE = 2.0  # added where a code is worse than the zero code, whose gap is at most 1
-_WELL_CONDITIONED = 1e-9  # reciprocal: an error of a percent takes 1e-12 with 100 atoms
 _ROUNDING = {4: 1e-6, 8: 1e-13}  # of the objective of the zero code
 _ORTHOGONAL = 1e-15  # correlation of a float64 residual with a unit atom that is only rounding
 
@@ -81,7 +81,7 @@ class Mender:
         self.X = X.astype(np.float64)
         self.fit = np.empty(len(signals))  # of the codes that were measured last
         self.lower = np.full(len(signals), -np.inf)  # bounds on the optima, the best so far
-        self._known_off: dict[Any, Any] = {}  # see `_off_least_squares`
+        self._off = OffLeastSquares()
 
     def mend(self, codes: Codes, marked: Array, again: SolveAgain | None) -> tuple[Codes, Array]:
         """Return codes and how far they are from their optimum, relative to ½‖x‖².
@@ -281,34 +281,11 @@ class Mender:
         With α ≥ 0 it is at an optimum too, where no coefficient is zero.
         """
         if self.signals.groups is None and self.signals.missing is None:
-            return self._off_by_support(codes[rows], rows)
+            return self._off.of_signals(codes[rows], rows, self.X, self.D)
         out = np.zeros(codes.shape[0])
         for some, problem in self._problems(rows):
-            part = codes[some].toarray()
-            key = (int(some[0]), part.tobytes())  # the same codes are asked about several times
-            if key not in self._known_off:
-                self._known_off[key] = _off_least_squares(problem, part)
-            out[some] = self._known_off[key]
+            out[some] = self._off.of_problem(codes[some].toarray(), int(some[0]), problem)
         return out[rows]
-
-    def _off_by_support(self, codes: Any, rows: Array) -> Array:
-        """Return the same for whole, single signals: those that use the same atoms together."""
-        codes.eliminate_zeros()
-        parts = rows, codes.indptr, codes.indices, codes.data
-        key = tuple(
-            part.tobytes() for part in parts
-        )  # the same codes are asked about several times
-        if key not in self._known_off:
-            together: dict[bytes, list[int]] = {}
-            for place in range(len(rows)):
-                used = codes.indices[codes.indptr[place] : codes.indptr[place + 1]].tobytes()
-                together.setdefault(used, []).append(place)
-            left, out = self.X[rows] - codes @ self.D, np.zeros(len(rows))
-            for used, places in together.items():
-                span = self.D[np.frombuffer(used, codes.indices.dtype)]
-                out[places] = 0.5 * _squares_in_span(left[places], span)
-            self._known_off[key] = out
-        return np.asarray(self._known_off[key])
 
     def _above_bound(self, objective: Array, gap: Array) -> Array:
         """Return gaps to the best bounds on the optima so far; infinite gaps stay so.
@@ -372,40 +349,6 @@ class Mender:
             return None
         numbers = np.searchsorted(groups, rows, side="right") - 1
         return np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(rows))
-
-
-def _squares_in_span(rows: Array, atoms: Array) -> Array:
-    """Return the squared norms of the parts of rows that lie in the span of atoms, to a percent.
-
-    It is ``cᵀ(D Dᵀ)⁻¹c`` for the correlations c, by a Cholesky factor where the condition of the Gram
-    matrix is far from what rounding would spoil, and by orthogonal projection elsewhere.
-    """
-    c = atoms @ rows.T
-    norms = np.sqrt(np.einsum("ij,ij->i", atoms, atoms))
-    norms = np.where(norms > 0, norms, 1.0)
-    scaled = atoms / norms[:, None]
-    G = scaled @ scaled.T
-    factor, failed = scipy.linalg.lapack.dpotrf(G, lower=1)
-    if len(G) and not failed:
-        size = float(np.abs(G).sum(axis=0).max())
-        if scipy.linalg.lapack.dpocon(factor, size, uplo="L")[0] > _WELL_CONDITIONED:
-            y = scipy.linalg.solve_triangular(factor, c / norms[:, None], lower=True)
-            return np.asarray(np.sum(y**2, axis=0))
-    left = rows @ np.linalg.qr(atoms.T)[0]
-    return np.asarray(np.sum(left**2, axis=1))
-
-
-def _off_least_squares(problem: Problem, codes: Array) -> float:
-    """Return by how much the fit of codes is above that of least squares on their atoms."""
-    left = problem.X - codes @ problem.D
-    if problem.missing is None:
-        atoms = problem.D[np.abs(codes).sum(axis=0) > 0]
-        return 0.5 * float(_squares_in_span(left, atoms).sum())
-    off = 0.0
-    for row, known in enumerate(~problem.missing):  # each has taken what does not depend on others
-        atoms = problem.D[codes[row] != 0.0][:, known]
-        off += 0.5 * float(_squares_in_span(left[None, row, known], atoms)[0])
-    return off
 
 
 def _together(values: Array, groups: Array | None) -> Array:
