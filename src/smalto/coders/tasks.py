@@ -10,9 +10,10 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.base import Coder
 
-LEAST = 128  # rows of a task ...
+LEAST = 128  # rows of a task, of two tasks at least ...
 LIGHT_LEAST = 512  # ... over few atoms
 LIGHT = 256  # atoms, up to which a row is coded in a few microseconds
+USUAL = 256  # rows of a task: what it takes besides coding is then little
 MOST = 1024
 QUICK = 1024, 2048  # least and most where a row takes a microsecond or two
 
@@ -27,7 +28,7 @@ def task_bounds(
     light = n_atoms <= LIGHT
     least = LIGHT_LEAST if light else LEAST
     is_quick = linear or (light and coder.takes_coarse)  # a product, or a pursuit
-    low, high = QUICK if is_quick else (least, MOST)
+    low, high = QUICK if is_quick else (max(least, USUAL), MOST)
     size = min(max(low, n // 16), high, max(least, n // 2))
     if groups is None:  # equal parts, an even number of them, so that threads end together
         pairs = max(1, round(n / (2 * size)))

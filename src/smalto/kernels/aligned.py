@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 LINE = 64  # bytes
-_MOST_KEPT = 1 << 23  # bytes of an array that a thread keeps
+_MOST_KEPT = 1 << 25  # bytes of an array that a thread keeps
 _kept = threading.local()
 
 

@@ -25,7 +25,8 @@ from smalto.kernels.simd import above, lanes, load, lowest_bit, splat, vabs
 
 # Measured on dictionaries of 256 to 1 024 atoms, from random patches to learned ones.
 FIRST = 8  # atoms that may join at once, at least ...
-SHARE = 0.8  # ... those that violate by more than this share of the worst violation
+SHARE = 0.8  # ... those that violate by more than this share of the worst violation, ...
+LAST_SHARE, RISE = 0.2, 1.2  # ... or by less near the optimum, where few of them leave again
 
 # An atom depends on others if less than this share of its squared norm lies outside their span:
 # well above the rounding of a Gram matrix in float32, and of the factor in float64.
@@ -70,14 +71,18 @@ def _swap_in(active, s, side, used, tolerance):
 
 
 @kernel
-def join(signal, c, top, lam, active, s, used):
+def join(signal, c, top, lam, allowed, active, s, used):
     """Let the worst violators join; ``top`` is the largest of the correlations c.
+
+    Those that violate optimality by less than ``allowed`` need not.
 
     Returns the new number of atoms, whether any joined, and whether the code has moved.
     """
     gram, work, width = signal.gram, active.work, used.size
     code, sign = CODE * active.atoms.size, SIGN * active.atoms.size
-    threshold = splat(c.dtype.type(lam + (top - lam) * SHARE))
+    excess = top - lam
+    near = max(allowed, (LAST_SHARE + RISE * excess / top) * excess)
+    threshold = splat(c.dtype.type(lam + min(SHARE * excess, near)))
     room = min(max(FIRST, s), capacity(active) - s)
     joined, moved = False, False
     for block in range(0, width, lanes(c)):

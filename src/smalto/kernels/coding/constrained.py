@@ -169,7 +169,7 @@ def _descend(signal, view, bound, level, active, s, used, rounds):
         if top > level.lam + allowed:
             if s == capacity(active) and s < width:
                 return NO_ROOM, s, level
-            s, joined, swapped = join(signal, c, top, level.lam, active, s, used)
+            s, joined, swapped = join(signal, c, top, level.lam, allowed, active, s, used)
             if joined or lower:
                 s, level, moved = _settle(bound, level, active, s, used)
                 if moved or swapped:

@@ -9,7 +9,7 @@ LARS path, one atom a step; here several atoms join at once:
    towards it, and wherever a coefficient reaches zero first, its atom leaves;
 3. all correlations are refreshed in one pass over the active rows of G.
 
-Each round lowers the objective, so no active set comes back, and the end is exact. About half
+Each round lowers the objective, so no active set comes back, and the end is exact. A third to half
 as many passes over G are needed as LARS takes steps. With a slack above zero the rounds end once no
 atom violates optimality by more than that share of λ: the code is then the optimum on its atoms.
 """
@@ -167,7 +167,7 @@ def _descend(signal, view, lam, slack, active, s, used, tally):
         if top > lam + allowed:
             if s == capacity(active) and s < width:
                 return np.int64(-1)
-            s, joined, swapped = join(signal, c, top, lam, active, s, used)
+            s, joined, swapped = join(signal, c, top, lam, allowed, active, s, used)
             if joined:
                 s, moved = walk(active, s, free, used)
                 if moved or swapped:
