@@ -387,10 +387,9 @@ def _squares_in_span(rows: Array, atoms: Array) -> Array:
     G /= norms
     size = float(np.abs(G).sum(axis=0).max(initial=0.0))
     factor, failed = lapack.dpotrf(G.T, lower=1, clean=0, overwrite_a=1)
-    if len(G) and not failed:
-        if lapack.dpocon(factor, size, uplo="L")[0] > _WELL_CONDITIONED:
-            y = lapack.dtrtrs(factor, c / norms[:, None], lower=1)[0]
-            return np.asarray(np.sum(y**2, axis=0))
+    if len(G) and not failed and lapack.dpocon(factor, size, uplo="L")[0] > _WELL_CONDITIONED:
+        y = lapack.dtrtrs(factor, c / norms[:, None], lower=1)[0]
+        return np.asarray(np.sum(y**2, axis=0))
     left = rows @ np.linalg.qr(atoms.T)[0]
     return np.asarray(np.sum(left**2, axis=1))
 
