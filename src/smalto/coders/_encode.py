@@ -167,17 +167,17 @@ def encode(
     array([[2., 0.]])
     """
     coder = Lasso() if coder is None else check_coder(coder)
-    signals = as_signals("X", X, mask, missing)
-    check_takes(
-        coder, mask=signals.missing, penalty_weights=penalty_weights, groups=groups, start=start
-    )
-    n, dtype = len(signals), float_dtype(signals.X.dtype)
-    D = as_dictionary(D, signals.X.shape[1], dtype)
-    signals = with_penalty_weights(signals, penalty_weights, len(D))
-    check_unpenalized(signals, coder)
     threads = resolve_threads(n_threads)
-    first = None if start is None else _check_start(start, (n, len(D)), dtype)
-    with single_threaded_blas():
+    with single_threaded_blas():  # checks use it, too, and its threads would spin on after them
+        signals = as_signals("X", X, mask, missing)
+        check_takes(
+            coder, mask=signals.missing, penalty_weights=penalty_weights, groups=groups, start=start
+        )
+        n, dtype = len(signals), float_dtype(signals.X.dtype)
+        D = as_dictionary(D, signals.X.shape[1], dtype)
+        signals = with_penalty_weights(signals, penalty_weights, len(D))
+        check_unpenalized(signals, coder)
+        first = None if start is None else _check_start(start, (n, len(D)), dtype)
         coder = coder.resolve_for(signals, D, threads)
         codes, rounds, gap = encode_signals(signals, D, coder, groups, first, threads, return_info)
     if codes.nnz == 0 and n:

@@ -61,16 +61,15 @@ def squares_in_span(rows: Array, atoms: Array) -> Array:
     It is ``cᵀ(D Dᵀ)⁻¹c`` for the correlations c, by a Cholesky factor where the condition of the Gram
     matrix is far from what rounding would spoil, and by orthogonal projection elsewhere.
     """
-    c = atoms @ rows.T
-    norms = np.sqrt(np.einsum("ij,ij->i", atoms, atoms))
+    c, G, lapack = atoms @ rows.T, atoms @ atoms.T, scipy.linalg.lapack
+    norms = np.sqrt(np.diagonal(G))
     norms = np.where(norms > 0, norms, 1.0)
-    scaled = atoms / norms[:, None]
-    G = scaled @ scaled.T
-    factor, failed = scipy.linalg.lapack.dpotrf(G, lower=1)
-    if len(G) and not failed:
-        size = float(np.abs(G).sum(axis=0).max())
-        if scipy.linalg.lapack.dpocon(factor, size, uplo="L")[0] > _WELL_CONDITIONED:
-            y = scipy.linalg.solve_triangular(factor, c / norms[:, None], lower=True)
-            return np.asarray(np.sum(y**2, axis=0))
+    G /= norms[:, None]
+    G /= norms
+    size = float(np.abs(G).sum(axis=0).max(initial=0.0))
+    factor, failed = lapack.dpotrf(G.T, lower=1, clean=0, overwrite_a=1)
+    if len(G) and not failed and lapack.dpocon(factor, size, uplo="L")[0] > _WELL_CONDITIONED:
+        y = lapack.dtrtrs(factor, c / norms[:, None], lower=1)[0]
+        return np.asarray(np.sum(y**2, axis=0))
     left = rows @ np.linalg.qr(atoms.T)[0]
     return np.asarray(np.sum(left**2, axis=1))

@@ -15,7 +15,8 @@ LIGHT_LEAST = 512  # ... over few atoms
 LIGHT = 256  # atoms, up to which a row is coded in a few microseconds
 USUAL = 256  # rows of a task: what it takes besides coding is then little
 MOST = 1024
-QUICK = 1024, 2048  # least and most where a row takes a microsecond or two
+LINEAR = 1024, 2048  # least and most where codes are a product ...
+QUICK = 2048, 4096  # ... and where a row takes a microsecond or two, and a task itself 200 of them
 
 
 def task_bounds(
@@ -27,9 +28,12 @@ def task_bounds(
     """
     light = n_atoms <= LIGHT
     least = LIGHT_LEAST if light else LEAST
-    is_quick = linear or (light and coder.takes_coarse)  # a product, or a pursuit
-    low, high = QUICK if is_quick else (max(least, USUAL), MOST)
-    size = min(max(low, n // 16), high, max(least, n // 2))
+    low, high, share = max(least, USUAL), MOST, n // 16
+    if linear:
+        low, high = LINEAR
+    elif light and coder.takes_coarse:  # a pursuit
+        (low, high), share = QUICK, n // 8
+    size = min(max(low, share), high, max(least, n // 2))
     if groups is None:  # equal parts, an even number of them, so that threads end together
         pairs = max(1, round(n / (2 * size)))
         parts = 2 * pairs if n >= least else 1

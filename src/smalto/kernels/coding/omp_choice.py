@@ -99,13 +99,19 @@ def set_norms(norms, table):
 
 
 @inlined
-def _compare(v, norm, j, table, positive, best):
+def _lowest(table, positive):
+    """What c counts as at least: zero if α ≥ 0."""
+    return splat(table.numbers.dtype.type(0.0 if positive else -np.inf))
+
+
+@inlined
+def _compare(v, norm, j, table, lowest, best):
     """The best scores so far, lane by lane, with those of the vector of atoms that begins at j.
 
     The last bits of a score hold the number of its vector. Vectors are counted backwards, so that
     of equal scores the first is the largest.
     """
-    v = vmax(v, zero(table.numbers)) if positive else v
+    v = vmax(v, lowest)
     number = table.mask - j // lanes(table.numbers)
     return vmax(labelled(ratio(v * v, norm), number, table.mask), best)
 
@@ -122,9 +128,9 @@ def _choose(best, table):
 def best_atom(table, positive):
     """The largest score and its atom."""
     numbers, outside = table.numbers, OUTSIDE * table.stride
-    best = zero(numbers)
+    best, lowest = zero(numbers), _lowest(table, positive)
     for j in range(0, table.width, lanes(numbers)):
-        best = _compare(load(numbers, j), load(numbers, outside + j), j, table, positive, best)
+        best = _compare(load(numbers, j), load(numbers, outside + j), j, table, lowest, best)
     return _choose(best, table)
 
 
@@ -132,12 +138,12 @@ def best_atom(table, positive):
 def first_atom(table, q, start, positive):
     """Write c and what is outside for no active atoms; returns the largest score and its atom."""
     numbers, stride = table.numbers, table.stride
-    best = zero(numbers)
+    best, lowest = zero(numbers), _lowest(table, positive)
     for j in range(0, table.width, lanes(numbers)):
         v, norm = load(q, start + j), load(numbers, NORMS * stride + j)
         store(numbers, C * stride + j, v)
         store(numbers, OUTSIDE * stride + j, norm)
-        best = _compare(v, norm, j, table, positive, best)
+        best = _compare(v, norm, j, table, lowest, best)
     return _choose(best, table)
 
 
@@ -159,16 +165,17 @@ def enter(table, j, s, look_ahead):
 
 
 @inlined
-def _update(h, by, j, table, rules, least, best):
-    """Bring one vector of c and of what is outside up to date; returns the best scores with it."""
+def _update(h, by, j, table, share, lowest, least, best):
+    """Bring one vector of c and of what is outside up to date; returns the best scores with it.
+
+    ``share`` is 1 with look-ahead, else 0: no branches, which would keep vectors from registers.
+    """
     numbers, stride = table.numbers, table.stride
     v = fma(by, h, load(numbers, C * stride + j))
     store(numbers, C * stride + j, v)
-    norm = load(numbers, OUTSIDE * stride + j)
-    if rules.look_ahead:
-        norm = vmax(fnma(h, h, norm), least)
-        store(numbers, OUTSIDE * stride + j, norm)
-    return _compare(v, norm, j, table, rules.positive, best)
+    norm = vmax(fnma(h * share, h, load(numbers, OUTSIDE * stride + j)), least)
+    store(numbers, OUTSIDE * stride + j, norm)
+    return _compare(v, norm, j, table, lowest, best)
 
 
 @inlined
@@ -186,8 +193,9 @@ def advance(G, table, j, s, outside, rules, least):
     # The next choice waits for this square root, which is sooner there in float32.
     by = numbers.dtype.type(1.0) / np.sqrt(numbers.dtype.type(outside))
     scale, by = splat(by), splat(-numbers[j] * by)
-    least = splat(numbers.dtype.type(least))
-    best0 = best1 = zero(numbers)
+    least, lowest = splat(numbers.dtype.type(least)), _lowest(table, rules.positive)
+    share = splat(numbers.dtype.type(1.0 if rules.look_ahead else 0.0))
+    best = zero(numbers)
     b = np.int64(0)
     while b + block <= width:
         o = g + b
@@ -206,10 +214,10 @@ def advance(G, table, j, s, outside, rules, least):
         store(numbers, o + step, h1)
         store(numbers, o + 2 * step, h2)
         store(numbers, o + 3 * step, h3)
-        best0 = _update(h0, by, b, table, rules, least, best0)
-        best1 = _update(h1, by, b + step, table, rules, least, best1)
-        best0 = _update(h2, by, b + 2 * step, table, rules, least, best0)
-        best1 = _update(h3, by, b + 3 * step, table, rules, least, best1)
+        best = _update(h0, by, b, table, share, lowest, least, best)
+        best = _update(h1, by, b + step, table, share, lowest, least, best)
+        best = _update(h2, by, b + 2 * step, table, share, lowest, least, best)
+        best = _update(h3, by, b + 3 * step, table, share, lowest, least, best)
         b += block
         start += table.room * block
     while b < width:
@@ -220,7 +228,7 @@ def advance(G, table, j, s, outside, rules, least):
             o += block
         h0 = h0 * scale
         store(numbers, o, h0)
-        best0 = _update(h0, by, b, table, rules, least, best0)
+        best = _update(h0, by, b, table, share, lowest, least, best)
         b += step
         start += step
-    return _choose(vmax(best1, best0), table)
+    return _choose(best, table)
