@@ -154,7 +154,7 @@ def test_values_that_are_no_numbers(tmp_path, model):
         assert done.exit_code == 1
         (line,) = done.stderr.splitlines()
         assert line.startswith(f"smalto: {source} contains NaN or infinity: 15 such values")
-        assert line.endswith("replace them, or fill them in by smalto inpaint")
+        assert line.endswith("replace them, or fill them in by smalto inpaint --mask")
     mask = np.zeros((24, 24), np.uint8)
     mask[3, 4:8] = 255
     where = ["--mask", put(tmp_path / "mask.png", mask), "-o", tmp_path / "out.tif"]

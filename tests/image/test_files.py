@@ -288,6 +288,14 @@ def test_alpha_that_colors_were_multiplied_by(tmp_path):
         np.testing.assert_array_equal(theirs.asarray(), values)
 
 
+def test_truths_are_black_and_white(tmp_path):
+    marks = np.eye(5, dtype=np.bool_)
+    np.save(tmp_path / "mask.npy", marks)
+    assert np.array_equal(
+        open_picture_file(tmp_path / "mask.npy").pixels, 255 * marks.astype(np.uint8)
+    )
+
+
 def test_numpy_files(tmp_path):
     for values in (pixels(1, np.float64) * 900 - 40, pixels(3, np.uint16), pixels(1, np.uint8)):
         np.save(tmp_path / "a.npy", values)

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from smalto import NMF, DictionaryLearning, Model, encode, learn
 from smalto.checks import as_csr, as_rows
-from smalto.coders import Lasso, duality_gap
+from smalto.coders import Lasso, Ridge, duality_gap
 from smalto.compat.sklearn import NMF as ScikitNMF
 from smalto.compat.sklearn import MiniBatchNMF as ScikitMiniBatchNMF
 from smalto.compat.sklearn import non_negative_factorization
@@ -126,6 +126,14 @@ def test_every_format_is_read_like_the_dense_array(kind):
     assert np.array_equal(as_rows("X", X).toarray(), X.toarray())
     wanted = encode(X.toarray(), D, CODER).toarray()
     np.testing.assert_allclose(encode(X, D, CODER).toarray(), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.bool_])
+def test_repeated_small_integers_do_not_wrap(dtype):
+    places = np.zeros(300, int), np.arange(300) % 2
+    X = sparse.coo_array((np.ones(300, dtype), places), shape=(1, 2))
+    assert np.array_equal(as_rows("X", X).toarray(), [[150, 150]])
+    np.testing.assert_allclose(encode(X, np.eye(2), Ridge(1e-12)).toarray(), [[150, 150]])
 
 
 def test_indices_that_lost_their_order_after_it_was_checked():

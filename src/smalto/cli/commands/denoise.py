@@ -149,7 +149,9 @@ def denoise(
         from smalto import image
         from smalto.image.stages import noise_told
 
-        check_values(picture, settings.source, "replace them, or fill them in by smalto inpaint")
+        check_values(
+            picture, settings.source, "replace them, or fill them in by smalto inpaint --mask"
+        )
         level: float | Array | PoissonNoise | None
         if sigma_map is not None:
             level, about = _map(sigma_map, picture), f"noise by {sigma_map}"

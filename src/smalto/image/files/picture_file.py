@@ -244,8 +244,13 @@ def _check_pages(pages: list[Any]) -> tuple[str, ...]:
 def _read_numpy(file: BinaryIO) -> PictureFile:
     file.seek(0)
     pixels = np.load(file, allow_pickle=False)
+    if pixels.dtype == np.bool_:
+        pixels = pixels * np.uint8(255)
     if pixels.dtype.kind not in "uf":
-        message = f"holds {pixels.dtype}, but pixels must be unsigned integers or floats"
+        message = (
+            f"holds {pixels.dtype}, but pixels must be unsigned integers or floats: convert them by "
+            "astype before saving them"
+        )
         raise RefusedError(message)
     if pixels.ndim == 3 and pixels.shape[2] == 1:
         pixels = pixels[:, :, 0]
