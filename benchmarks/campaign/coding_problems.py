@@ -111,6 +111,7 @@ def make(rng: np.random.Generator) -> CodingProblem:
     X = data.signals(rng, n, D)
     X, D = X.astype(dtype).astype(np.float64), D.astype(dtype).astype(np.float64)
     D[np.linalg.norm(D, axis=1) < SMALLEST_ATOM[dtype]] = 0.0
+    X[np.abs(X).max(axis=1) < data.LEAST[dtype]] = 0.0  # smaller than what is promised
     problem = CodingProblem(kind, X, D, dtype, about)
     if kind in ("lasso", "l1 ball", "error bound", "groups", "tree", "omp", "l0", "bridge"):
         problem.positive = bool(rng.random() < 0.3)
