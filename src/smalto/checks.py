@@ -233,10 +233,9 @@ def as_csr(name: str, X: Any) -> Any:
         message = f"{name} must be two-dimensional, got shape {X.shape}"
         raise ValueError(message)
     try:
+        # SciPy adds repeated entries up in their dtype, where integers may wrap around.
         if X.format != "csr" and X.dtype.kind in "iub":
-            X = X.astype(
-                np.float64
-            )  # SciPy adds repeated entries up in their dtype, which may wrap
+            X = X.astype(np.float64)
         checked = _rebuilt(X) if X.format in ("csr", "csc", "bsr", "coo") else X
         return checked if checked.format == "csr" else _rebuilt(checked.tocsr())
     except (ValueError, IndexError, TypeError) as error:
