@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ WITHIN = "codes keep their constraints, or it is said"
 OPTIMAL = "codes are optimal, or it is said"
 GAP = "gaps tell the truth"
 FORM = "codes are valid sparse arrays"
+SCALE = "pursuits and local methods find as good codes at another scale"
 
 ALLOWED = {np.float32: 1e-3, np.float64: 1e-8}  # of ½‖x‖²
 FITTED = {np.float32: 1e-2, np.float64: 1e-6}  # of pursuits, from least squares on their atoms
@@ -34,6 +36,7 @@ APART = {np.float32: 1e-8, np.float64: 1e-16}  # squared distance of unit atoms 
 CANCELLING = {np.float32: 5e5, np.float64: 1e9}  # Σ|α_j|‖d_j‖/‖x‖ of codes that have to be used
 NOT_PROVEN = "not proven optimal"  # what the warning says
 LOOKED_AT = 12  # rows of a problem that get a second opinion
+MANY, NOT_FAR = 50, 1e-2  # ties may end otherwise in some of so many rows, which moves means so far
 
 
 def code(rng: np.random.Generator, report: Report) -> None:
@@ -48,6 +51,8 @@ def code(rng: np.random.Generator, report: Report) -> None:
         codes, info = encode(X, D, problem.coder(), n_threads=threads, return_info=True, **options)
     said = " / ".join(str(each.message) for each in caught)
     judge(problem, codes, info, said, report)
+    if problem.kind not in referee.CONVEX and len(problem.X) >= MANY and rng.random() < 0.3:
+        _compare_scales(problem, codes, report)
 
 
 def judge(problem: CodingProblem, codes: Any, info: Any, said: str, report: Report) -> None:
@@ -170,6 +175,21 @@ def _left_to_gain(problem: CodingProblem, A: Array, R: Array, row: int) -> float
         if np.abs(np.linalg.lstsq(atoms.T, problem.X[row])[0]).sum() <= largest:
             return float(gains[atom])
     return 0.0
+
+
+def _compare_scales(problem: CodingProblem, codes: Any, report: Report) -> None:
+    """Check that codes are as good, on average, as those of the same problem at ordinary size."""
+    ordinary = replace(problem, signal=0, atom=0)
+    X, D, options = ordinary.arguments()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        others = encode(X, D, ordinary.coder(), **options)
+    found = referee.objective(problem, problem.ordinary(codes.toarray()))
+    expected = referee.objective(problem, ordinary.ordinary(others.toarray()))
+    half = referee.half_norms(problem)
+    off = abs(np.mean((found - expected) / np.where(half > 0, half, 1.0)))
+    what = f"{problem.kind} in {np.dtype(problem.dtype)}, {problem.about}"
+    report.check(SCALE, off <= NOT_FAR, what, off)
 
 
 def _unit(D: Array) -> Array:

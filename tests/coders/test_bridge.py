@@ -1,5 +1,7 @@
 """The bridge penalty: a local method that never goes up."""
 
+from dataclasses import replace
+
 import naive
 import numpy as np
 import pytest
@@ -34,9 +36,46 @@ def test_the_bridge_ends_where_no_small_move_helps(p, positive):
     codes = encode(X, D, coder).toarray()
     slopes = p * (np.abs(codes) + 0.1) ** (p - 1)
     assert weighted_violation(X, D, codes, 0.1, slopes, positive=positive).max() < 1e-6
-    lasso = encode(X, D, Lasso(0.1, positive=positive))
+    once = encode(X, D, replace(coder, max_iter=1))
     cost = naive.lasso_cost(X, D, codes, 0.0) + coder.penalty(codes)
-    assert np.all(cost <= naive.lasso_cost(X, D, lasso.toarray(), 0.0) + coder.penalty(lasso))
+    assert np.all(cost <= naive.lasso_cost(X, D, once.toarray(), 0.0) + coder.penalty(once))
+
+
+@pytest.mark.parametrize("signals", [1.0, 255.0, 1e-3])
+@pytest.mark.parametrize("atoms", [1.0, 37.0])
+@pytest.mark.parametrize("masked", [False, True])
+def test_codes_do_not_depend_on_units(signals, atoms, masked):
+    """Neither those of the default delta; and they are sparser than the lasso's, not empty."""
+    X, D = ordinary(n=60)
+    mask = np.random.default_rng(0).random(X.shape) < 0.4 if masked else None
+    coder, lam = Bridge(0.08), 0.08 * signals**1.5 * atoms**0.5
+    expected = encode(X, D, coder, mask=mask).toarray()
+    codes = encode(signals * X, atoms * D, replace(coder, lam=lam), mask=mask).toarray()
+    unit = signals / atoms
+    np.testing.assert_allclose(codes / unit, expected, atol=1e-7 * np.abs(expected).max())
+    lasso = encode(X, D, Lasso(0.08), mask=mask)
+    assert len(X) < np.count_nonzero(expected) < lasso.nnz
+
+
+def test_missing_entries_are_left_out_of_the_first_lasso_too():
+    X, D = ordinary(n=20)
+    D[:3, 2:] = 0.0  # nothing is left of these atoms
+    missing = np.zeros(X.shape, np.bool_)
+    missing[:, :2] = True
+    coder = Bridge(0.1, delta=0.02)
+    codes = encode(X, D, coder, mask=missing).toarray()
+    np.testing.assert_allclose(codes, encode(X[:, 2:], D[:, 2:], coder).toarray(), atol=1e-7)
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-6, 1.0, 1e6])
+def test_the_first_weights_are_slopes_of_chords(share):
+    coder, size = Bridge(0.1, 0.3, delta=2.0), 2.0 * share
+    found = coder._first_weights(np.array([size**2]), np.ones(1))[0]
+    if share == 1e-6:  # close to the tangent at zero
+        assert found == pytest.approx(0.3 * 2.0**-0.7, rel=1e-5)
+    elif share:
+        assert found == pytest.approx(((size + 2.0) ** 0.3 - 2.0**0.3) / size, rel=1e-12)
+    assert np.isfinite(found)
 
 
 def test_one_coefficient_by_exhaustive_search():

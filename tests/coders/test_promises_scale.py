@@ -75,13 +75,7 @@ def test_codes_are_those_of_the_rescaled_problem(name, dtype, powers):
         if not np.isfinite(0.3 * s**1.5 * t**0.5) or 0.5 * t * t == 0.0 or s * s * 2.0 == 0.0:
             continue
         codes = encode(*scaled, CODERS[name](s, t)).toarray().astype(np.float64)
-        if name == "Bridge":  # a local method, whose start has another scale
-            values = [
-                0.5 * ((X - a @ D) ** 2).sum(1) + CODERS[name](1.0, 1.0).penalty(a)
-                for a in (codes * (t / s), expected)
-            ]
-            assert np.all(values[0] <= 1.05 * values[1])
-        elif name == "Lasso 0":  # codes are not unique, what they fit is
+        if name == "Lasso 0":  # codes are not unique, what they fit is
             close(codes * (t / s) @ D, expected @ D, dtype)
         else:
             close(codes * (t / s), expected, dtype)

@@ -11,7 +11,7 @@ import scipy
 from smalto.checks import Array, Rows, check_finite_number, check_integer, check_number
 from smalto.coders.base import Coder, Solver
 from smalto.coders.certain_lasso import certain_lasso
-from smalto.coders.chunks import Chunk, Problem
+from smalto.coders.chunks import Chunk, OwnGram, Problem
 from smalto.coders.codes import Codes
 from smalto.coders.lasso import Lasso, default_lam
 from smalto.coders.masked_gram import with_weights
@@ -24,10 +24,11 @@ class Bridge(Coder):
 
     Here 0 < p < 1. Codes are sparser than those of the lasso at the same fit, and large
     coefficients shrink less. The problem is not convex, and this is a local method. It starts from
-    the lasso solution for the same ``lam`` and then solves a sequence of lassos exactly, in which
-    the weight of coefficient j is ``p (|α_j| + delta)^(p−1)`` at the previous code. The tangent of
-    the penalty is an upper bound of it, so the objective never increases. The limit is a
-    stationary point, not always the global minimum; if the zero code costs less, the code is zero.
+    the lasso whose penalty is the same for a coefficient of size ``‖x‖/‖d_j‖``, and then solves a
+    sequence of lassos exactly, in which the weight of coefficient j is ``p (|α_j| + delta)^(p−1)``
+    at the previous code. The tangent of the penalty is an upper bound of it, so the objective never
+    increases. The limit is a stationary point, not always the global minimum; if the zero code
+    costs less, the code is zero.
 
     Parameters
     ----------
@@ -38,7 +39,8 @@ class Bridge(Coder):
     delta : float, optional
         Smoothing of the penalty near zero, in units of coefficients: the smaller it is, the
         closer the penalty is to ``Σ |α_j|^p``, and the more local minima there are. By default
-        a hundredth of the root mean square norm of the signals.
+        a hundredth of the root mean square norm of the signals, divided by the median norm of the
+        atoms.
     positive : bool, default False
         Require α ≥ 0.
     max_iter : int, default 50
@@ -68,7 +70,6 @@ class Bridge(Coder):
     max_iter: int = 50
 
     own_gram: ClassVar[bool] = True
-    _rescaled_lam: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
         check_finite_number("lam", self.lam)
@@ -80,11 +81,14 @@ class Bridge(Coder):
         check_integer("max_iter", self.max_iter)
 
     def resolve(self, X: Rows, D: Array, n_threads: int = 1) -> Bridge:
-        """Return this problem with ``delta`` chosen from sample rows X."""
+        """Return this problem with ``delta`` chosen from sample rows X and the dictionary D."""
         if self.delta is not None:
             return self
-        norm = default_lam(X) / 1.2 * np.sqrt(X.shape[1])
-        return replace(self, delta=0.01 * norm if norm > 0 else 0.01)
+        lengths = np.linalg.norm(D.astype(np.float64), axis=1)
+        used = lengths[lengths > 0]
+        signal = default_lam(X) / 1.2 * np.sqrt(X.shape[1])
+        size = signal / np.median(used) if used.size and signal > 0 else 1.0
+        return replace(self, delta=0.01 * float(size))
 
     def matching(self, other: Coder) -> Coder:
         """Return this problem with an undecided ``delta`` taken from ``other``."""
@@ -104,25 +108,16 @@ class Bridge(Coder):
     def rescaled(self, signals: float, atoms: float, weights: float = 1.0) -> Bridge:
         """Return the problem with the same codes, times ``signals/atoms``, at another scale."""
         lam = scaled_number(self.lam, signals ** (2.0 - self.p), atoms**self.p)
-        other = replace(self, lam=lam, delta=scaled_number(self._delta, signals, 1.0 / atoms))
-        first = scaled_number(self._first_lam, signals, atoms)
-        object.__setattr__(other, "_rescaled_lam", first)
-        return other
-
-    @property
-    def _first_lam(self) -> float:
-        """The lam of the lasso to start from: in a rescaled problem, that lasso is rescaled."""
-        return float(self.lam if self._rescaled_lam is None else self._rescaled_lam)
+        return replace(self, lam=lam, delta=scaled_number(self._delta, signals, 1.0 / atoms))
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
-        lasso = first = Lasso(self.lam, positive=self.positive).solver(G)
-        if self._rescaled_lam is not None:
-            first = Lasso(self._first_lam, positive=self.positive).solver(G)
+        lasso = Lasso(self.lam, positive=self.positive).solver(G)
         still = 1e-4 if G.dtype == np.float32 else 1e-8
 
         def solve(chunk: Chunk) -> Codes:
-            codes = first(chunk)
+            first = self._first_weights(chunk.norms[:, None], _squared_atoms(G, chunk.own))
+            codes = lasso(with_weights(chunk, first))
             total = chunk.rounds.copy()
             rows = np.arange(len(chunk.Q))  # those that still change
             worse = np.zeros(len(rows), np.bool_)
@@ -148,13 +143,25 @@ class Bridge(Coder):
         """Return float64 codes, found slowly however similar the atoms are."""
         x, D, positive = problem.X[0], problem.D, bool(self.positive)
         lam, p, delta = float(self.lam), float(self.p), self._delta
-        code = certain_lasso(x, D, np.full(len(D), self._first_lam), 0.0, positive)
+        first = self._first_weights(x @ x, np.einsum("ij,ij->i", D, D))
+        code = certain_lasso(x, D, lam * first, 0.0, positive)
         for _ in range(self.max_iter):
             lams = lam * p * (np.abs(code) + delta) ** (p - 1.0)
             before, code = code, certain_lasso(x, D, lams, 0.0, positive)
             if np.abs(code - before).max() <= 1e-8 * np.abs(code).max(initial=0.0):
                 break
         return code[None]
+
+    def _first_weights(self, signals: Array, atoms: Array) -> Array:
+        """Return the weights of the first lasso, given squared norms of signals and atoms.
+
+        They are the slopes of chords of the penalty, from 0 to ``‖x‖/‖d_j‖``: so the first code,
+        as those after it, is that of the rescaled problem if signals or atoms are rescaled.
+        """
+        known = (signals > 0) & (atoms > 0)
+        sizes = np.sqrt(np.divide(signals, atoms, where=known, out=np.ones(known.shape)))
+        chords = np.expm1(self.p * np.log1p(sizes / self._delta)) * self._delta**self.p
+        return np.asarray(chords / sizes)
 
     def _worse(self, codes: Codes, weights: Array, Q: Array) -> Array:
         """Return which codes of weighted lassos cost more than zero codes.
@@ -185,6 +192,13 @@ class Bridge(Coder):
         codes = scipy.sparse.csr_array(codes, dtype=np.float64, copy=True)
         codes.data = (np.abs(codes.data) + self._delta) ** self.p - self._delta**self.p
         return np.asarray(float(self.lam) * codes.sum(axis=1)).ravel()
+
+
+def _squared_atoms(G: Array, own: OwnGram | None) -> Array:
+    """Return the squared norms of the atoms (n or 1, width), over the known entries of signals."""
+    if own is None or own.missing is None:
+        return np.diagonal(G).astype(np.float64)[None]
+    return np.asarray(~own.missing @ np.square(own.features, dtype=np.float64))
 
 
 def _zeros(n: int, dtype: Any) -> Codes:
