@@ -122,7 +122,7 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
     runs: dict[str, Any] = {}
     for (kind, count, *_), part in parts.items():
         if kind == "sweeps":
-            runs.setdefault(f"{count} sweeps", []).append(as_curve(part))
+            runs.setdefault(f"{count} sweep{'s' * (count > 1)}", []).append(as_curve(part))
     inside = {key[1]: part for key, part in parts.items() if key[0] == "inside"}
     figure, axes = new_figure(3)
     draw(axes[0][0], runs, "A: sweeps per update", {}, by="samples")
@@ -160,7 +160,7 @@ def seconds_of_descent(part: Part) -> float:
 def judge(runs: dict[str, Any], inside: dict[str, Part]) -> dict[str, Verdict]:
     """Judge the claims."""
     ends = {name: float(mean_curve(each, "samples").cost[-1]) for name, each in runs.items()}
-    more = ends["1 sweeps"] / min(ends.values()) - 1
+    more = ends["1 sweep"] / min(ends.values()) - 1
     share = {name: float(np.mean(np.array(part["ratios"]) > 10)) for name, part in inside.items()}
     ratio = {name: seconds_of_descent(part) / part["lars"] for name, part in inside.items()}
     good = [value >= 0.9 for value in share.values()], [value >= 1.0 for value in ratio.values()]

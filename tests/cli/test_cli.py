@@ -361,6 +361,10 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, table):
         (["denoise", "{tmp}/none*.png"], "there is no file"),
         (["inpaint", "{tmp}/small.png"], "with one of --mask, --mask-color and --mask-alpha"),
         (["inpaint", "{tmp}/small.png", "--mask-alpha"], "has no alpha channel"),
+        (
+            ["inpaint", "{tmp}/small.png", "--mask-alpha", "--mask-tolerance", "3"],
+            "--mask-tolerance belongs to --mask-color",
+        ),
         (["inpaint", "{tmp}/small.png", "--mask", "{tmp}/gone.png"], "there is no file"),
         (["inpaint", "{tmp}/small.png", "--mask", "{tmp}/other.png"], "same size"),
         (["inpaint", "{tmp}/small.png", "--mask", "{tmp}/broken.png"], "not a picture"),

@@ -154,7 +154,7 @@ def test_values_that_are_no_numbers(tmp_path, model):
         assert done.exit_code == 1
         (line,) = done.stderr.splitlines()
         assert line.startswith(f"smalto: {source} contains NaN or infinity: 15 such values")
-        assert line.endswith("replace them, or fill them in by smalto inpaint --mask")
+        assert line.endswith("replace them, or fill them in by smalto inpaint")
     mask = np.zeros((24, 24), np.uint8)
     mask[3, 4:8] = 255
     where = ["--mask", put(tmp_path / "mask.png", mask), "-o", tmp_path / "out.tif"]
@@ -236,6 +236,26 @@ def test_masks_of_nothing_and_masks_of_almost_all(tmp_path, model):
     assert "inverted" not in filled(mask).stderr
     assert "is the mask inverted? It must be black where" in filled(~mask).stderr
     assert "inverted" not in filled(np.random.default_rng(0).random(mask.shape) < 0.8).stderr
+
+
+def test_nan_marks_the_damage_of_a_picture_of_floats(tmp_path):
+    pixels = photo(32).astype(float)
+    pixels[10:12, 5:20] = np.nan
+    np.save(tmp_path / "holes.npy", pixels)
+    done = run("inpaint", tmp_path / "holes.npy", "-o", tmp_path / "whole.npy")
+    assert done.exit_code == 0, done.output
+    assert "2.9 % of the pixels are damaged" in done.stderr
+    whole = np.load(tmp_path / "whole.npy")
+    known = np.isfinite(pixels)
+    assert np.isfinite(whole).all()
+    np.testing.assert_array_equal(whole[known], pixels[known])
+
+
+def test_no_noise_is_said_to_change_nothing(tmp_path, model):
+    put(tmp_path / "a.png", photo())
+    done = run("denoise", tmp_path / "a.png", "--sigma", 0, "-o", tmp_path / "b.png")
+    assert "--sigma 0 means that there is no noise" in done.stderr
+    np.testing.assert_array_equal(open_picture_file(tmp_path / "b.png").pixels, photo())
 
 
 @pytest.fixture

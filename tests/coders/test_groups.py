@@ -292,8 +292,8 @@ def test_bad_groups(groups, error, message):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({}, ValueError, "either the parents of the atoms or atom_groups"),
-        ({"parents": [-1], "atom_groups": [[0]]}, ValueError, "not both"),
+        ({}, ValueError, r"give one of parents \(of each atom\) and atom_groups"),
+        ({"parents": [-1], "atom_groups": [[0]]}, ValueError, "give one of parents"),
         ({"parents": [-1, 2, 1]}, ValueError, "those of atom 1 form a cycle"),
         ({"parents": [-1, 1]}, ValueError, "those of atom 1 form a cycle"),
         ({"parents": [-1, 5]}, ValueError, "one of the 2 atoms, got 5 for atom 1"),

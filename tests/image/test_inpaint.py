@@ -138,6 +138,14 @@ def test_given_atoms(photo):
     np.testing.assert_array_equal(out[~mask], gray[~mask])
 
 
+def test_nan_is_missing_unless_a_mask_is_given(photo):
+    color = photo.astype(float)
+    mask = stripes(color.shape[:2])
+    expected = inpaint(color, mask, channel_axis=2)
+    color[mask, 1] = np.nan
+    np.testing.assert_array_equal(inpaint(color, channel_axis=2), expected)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

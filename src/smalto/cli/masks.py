@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from smalto.image.files.picture_file import PictureFile
 
 
+WHERE = "say where the damage is: with one of --mask, --mask-color and --mask-alpha"
 _MOST = 0.5  # share of a picture that masks seldom have
 _DEEP = 4  # pixels from all undamaged ones
 _LARGE = 0.25  # share of the damaged pixels that are that deep in large parts
@@ -87,6 +88,15 @@ def is_transparent(picture: PictureFile, source: Path) -> Array:
         message = f"{source} has no alpha channel: use --mask or --mask-color"
         raise ValueError(message)
     return np.asarray(picture.alpha < opaque(picture.alpha))
+
+
+def is_nan(picture: PictureFile) -> Array:
+    """A mask of the pixels that are no numbers."""
+    pixels = picture.pixels.reshape(*picture.pixels.shape[:2], -1)
+    damaged = np.asarray(np.isnan(pixels).any(axis=2))
+    if not damaged.any():
+        raise ValueError(WHERE)
+    return damaged
 
 
 def opaque(alpha: Array | None) -> Array | None:

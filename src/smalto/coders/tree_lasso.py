@@ -76,7 +76,7 @@ class TreeLasso(GroupedCoder):
     def __post_init__(self) -> None:
         check_penalty(self.lam, self.l1, self.ridge)
         if (self.parents is None) == (self.atom_groups is None):
-            message = "give either the parents of the atoms or atom_groups, not both"
+            message = "give one of parents (of each atom) and atom_groups"
             raise ValueError(message)
         if self.parents is not None:
             parents = as_parents(self.parents)

@@ -70,13 +70,13 @@ def inpaint(
     mask : array of bool (height, width), or of the shape of the picture, optional
         True where a pixel is missing; integers, such as 0 and 255, count as booleans. A pixel is
         missing if any of its channels is. Pixels that are masked in a NumPy masked array are
-        missing, too.
+        missing, too. By default those that are NaN.
     channel_axis : int, optional
         The axis of the channels; None for a gray picture.
     effort : int, default 1
         Quality against time:
 
-        - 0: sparse codes of single patches, over learned atoms;
+        - 0: sparse codes of single patches, over learned atoms: slower than 1, and seldom better;
         - 1: groups of similar patches, and no learning, unless one of the parameters of codes below
           is given: then the rounds begin with them;
         - 2: sparse codes, then more and larger groups.
@@ -193,8 +193,10 @@ def as_missing(mask: Any, image: Any, channel_axis: int | None) -> Array:
     """Return the mask (height, width) of a picture with these axes."""
     own = np.ma.getmaskarray(image) if np.ma.isMaskedArray(image) else None
     if mask is None and own is None:
-        message = "pass mask, True where a pixel is missing, or a masked array"
-        raise TypeError(message)
+        mask = np.isnan(image) if np.asarray(image).dtype.kind == "f" else np.False_
+        if not mask.any():
+            message = "pass mask, True where a pixel is missing, or a masked array, or one with NaN"
+            raise TypeError(message)
     if own is not None:
         parts = [part for part in (own, mask) if part is not None]
         missing = [as_missing(part, np.ma.getdata(image), channel_axis) for part in parts]

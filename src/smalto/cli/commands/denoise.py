@@ -149,9 +149,7 @@ def denoise(
         from smalto import image
         from smalto.image.stages import noise_told
 
-        check_values(
-            picture, settings.source, "replace them, or fill them in by smalto inpaint --mask"
-        )
+        check_values(picture, settings.source, "replace them, or fill them in by smalto inpaint")
         level: float | Array | PoissonNoise | None
         if sigma_map is not None:
             level, about = _map(sigma_map, picture), f"noise by {sigma_map}"
@@ -235,6 +233,7 @@ def _question(sigma: float, picture: PictureFile, settings: Settings) -> None:
         )
         raise ValueError(message)
     if sigma == 0:
+        settings.say("--sigma 0 means that there is no noise: the picture stays as it is")
         return
     try:
         found = image.estimate_noise(picture.pixels, channel_axis=picture.channel_axis)

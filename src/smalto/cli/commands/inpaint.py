@@ -13,9 +13,11 @@ from smalto.checks import Array
 from smalto.cli.errors import fail
 from smalto.cli.films import check_film_options, is_film, restore_film
 from smalto.cli.masks import (
+    WHERE,
     Color,
     grown,
     has_color,
+    is_nan,
     is_transparent,
     looks_inverted,
     mask_of_frames,
@@ -95,8 +97,8 @@ def inpaint(
         typer.Option(
             min=0,
             max=2,
-            help="Quality against time: 0 codes patches one by one, 1 fills similar ones together, 2 "
-            "does both, with more and larger groups.",
+            help="1 fills similar patches together, the fastest way; 2 codes patches, then fills more "
+            "and larger groups; 0 only codes patches, one by one, over learned atoms.",
             show_default="1",
         ),
     ] = None,
@@ -115,7 +117,8 @@ def inpaint(
     """Fill in the damaged pixels of pictures, or of a film.
 
     They may be under text or scratches, or just missing. Say which ones with a mask, by their color,
-    or by transparency. Known pixels, and all that the file says beside its pixels, stay as they are.
+    or by transparency; in pictures of floats they may be NaN. Known pixels, and all that the file
+    says beside its pixels, stay as they are.
 
     For example:
 
@@ -127,12 +130,16 @@ def inpaint(
 
       smalto inpaint film.mp4 --mask logo.png -o restored.mp4
     """
-    if (mask is not None) + (mask_color is not None) + mask_alpha != 1:
-        fail("say where the damage is: with one of --mask, --mask-color and --mask-alpha")
+    is_a_film = any(is_film(picture) for picture in pictures)
+    given = (mask is not None) + (mask_color is not None) + mask_alpha
+    if given > 1 or (is_a_film and not given):
+        fail(WHERE)
+    if mask_tolerance and mask_color is None:
+        fail("--mask-tolerance belongs to --mask-color: leave it out, or say which color")
     color = None if mask_color is None else named_color(mask_color, mask_tolerance)
     if mask is not None and not mask.exists():
         fail(f"there is no file {mask}")
-    if any(is_film(picture) for picture in pictures):
+    if is_a_film:
         only_pictures = {
             "--effort": effort is not None, "--model": model, "--atoms": atoms, "--patch": patch,
             "--compare": compare, "--report": report, "--jobs": jobs > 1, "--range": range_,
@@ -148,7 +155,7 @@ def inpaint(
             return read_mask(mask, picture, source)
         if color is not None:
             return has_color(picture, color)
-        return is_transparent(picture, source)
+        return is_transparent(picture, source) if mask_alpha else is_nan(picture)
 
     def restore(picture: PictureFile, settings: Settings) -> Restored:
         from smalto import image
