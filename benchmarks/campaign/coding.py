@@ -21,6 +21,7 @@ WITHIN = "codes keep their constraints, or it is said"
 OPTIMAL = "codes are optimal, or it is said"
 GAP = "gaps tell the truth"
 FORM = "codes are valid sparse arrays"
+LARGE = "codes are refused only beyond the range of their type"
 SCALE = "pursuits and local methods find as good codes at another scale"
 
 ALLOWED = {np.float32: 1e-3, np.float64: 1e-8}  # of ½‖x‖²
@@ -36,6 +37,7 @@ APART = {np.float32: 1e-8, np.float64: 1e-16}  # squared distance of unit atoms 
 CANCELLING = {np.float32: 5e5, np.float64: 1e9}  # Σ|α_j|‖d_j‖/‖x‖ of codes that have to be used
 NOT_PROVEN = "not proven optimal"  # what the warning says
 LOOKED_AT = 12  # rows of a problem that get a second opinion
+BEYOND = {np.float32: 1e37, np.float64: 1e306}  # coefficients that may overflow
 MANY, NOT_FAR = 50, 1e-2  # ties may end otherwise in some of so many rows, which moves means so far
 
 
@@ -48,7 +50,15 @@ def code(rng: np.random.Generator, report: Report) -> None:
     threads = int(rng.integers(1, 4)) if rng.random() < 0.2 else 1
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        codes, info = encode(X, D, problem.coder(), n_threads=threads, return_info=True, **options)
+        try:
+            codes, info = encode(
+                X, D, problem.coder(), n_threads=threads, return_info=True, **options
+            )
+        except ValueError as error:
+            if "overflow" not in str(error):
+                raise
+            report.check(LARGE, _largest(problem) > BEYOND[problem.dtype], str(error))
+            return
     said = " / ".join(str(each.message) for each in caught)
     judge(problem, codes, info, said, report)
     if problem.kind not in referee.CONVEX and len(problem.X) >= MANY and rng.random() < 0.3:
@@ -177,15 +187,25 @@ def _left_to_gain(problem: CodingProblem, A: Array, R: Array, row: int) -> float
     return 0.0
 
 
-def _compare_scales(problem: CodingProblem, codes: Any, report: Report) -> None:
-    """Check that codes are as good, on average, as those of the same problem at ordinary size."""
+def _at_ordinary_size(problem: CodingProblem) -> Array:
+    """Return the codes of the same problem, not scaled, in float64."""
     ordinary = replace(problem, signal=0, atom=0)
     X, D, options = ordinary.arguments()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        others = encode(X, D, ordinary.coder(), **options)
+        return encode(X, D, ordinary.coder(), **options).toarray().astype(np.float64)
+
+
+def _largest(problem: CodingProblem) -> float:
+    """Return how large the coefficients of a scaled problem are."""
+    size = np.abs(_at_ordinary_size(problem)).max(initial=0.0)
+    return float(np.ldexp(size, problem.signal - problem.atom))
+
+
+def _compare_scales(problem: CodingProblem, codes: Any, report: Report) -> None:
+    """Check that codes are as good, on average, as those of the same problem at ordinary size."""
     found = referee.objective(problem, problem.ordinary(codes.toarray()))
-    expected = referee.objective(problem, ordinary.ordinary(others.toarray()))
+    expected = referee.objective(problem, _at_ordinary_size(problem))
     half = referee.half_norms(problem)
     off = abs(np.mean((found - expected) / np.where(half > 0, half, 1.0)))
     what = f"{problem.kind} in {np.dtype(problem.dtype)}, {problem.about}"

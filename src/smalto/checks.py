@@ -172,16 +172,21 @@ def as_rows(name: str, X: Any) -> Rows:
     if X.dtype == object:
         try:
             X = X.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             message = f"{name} must hold real numbers, got {_first_text(X)}"
             raise TypeError(message) from None
-    if X.dtype.kind not in "fiub":
-        message = f"{name} must hold real numbers, got dtype {X.dtype}"
-        raise TypeError(message)
+    check_real(name, X)
     if X.shape[1] == 0:
         message = f"{name} has no features: its shape is {X.shape}"
         raise ValueError(message)
     return X
+
+
+def check_real(name: str, values: Any) -> None:
+    """Raise TypeError unless an array, dense or sparse, holds real numbers."""
+    if values.dtype.kind not in "fiub":
+        message = f"{name} must hold real numbers, got dtype {values.dtype}"
+        raise TypeError(message)
 
 
 def _first_text(X: Array) -> str:
@@ -189,8 +194,8 @@ def _first_text(X: Array) -> str:
     for place, value in np.ndenumerate(X):
         try:
             float(value)
-        except (TypeError, ValueError):
-            return f"{value!r} at {tuple(int(i) for i in place)}"
+        except (TypeError, ValueError, OverflowError):
+            return f"{_shown(value)} at {tuple(int(i) for i in place)}"
     return f"objects such as {X.flat[0]!r}"
 
 
@@ -218,6 +223,8 @@ def as_table(name: str, X: Any) -> Any:
     """Return what scikit-learn may check next: X, but a sparse one as CSR; refuse odd frames."""
     check_not_path(name, X)
     check_frame(name, X)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":  # which scikit-learn does not refuse
+        check_real(name, X)
     return as_csr(name, X) if scipy.sparse.issparse(X) else X
 
 

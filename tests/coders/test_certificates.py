@@ -91,11 +91,12 @@ def test_greedy_coders_have_no_gap():
         (lambda X, D, C: duality_gap(X, D, C, Lasso()), "lam must be decided"),
         (lambda X, D, C: duality_gap(X, D, C[:3], Lasso(0.1)), "codes must have shape"),
         (lambda X, D, C: duality_gap(X, D, C * np.nan, Lasso(0.1)), "NaN"),
+        (lambda X, D, C: duality_gap(X, D, C * 1j, Lasso(0.1)), "codes must hold real numbers"),
     ],
 )
 def test_bad_input(call, message):
     X, D = ordinary()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         call(X, D, encode(X, D, Lasso(0.1)).toarray())
 
 

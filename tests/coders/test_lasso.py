@@ -366,6 +366,16 @@ def test_against_spams():
             r"start must have shape \(2, 2\).*\(3, 3\)",
         ),
         (
+            lambda: encode(np.eye(2), np.eye(2), Lasso(0.1), start=1j * np.eye(2)),
+            TypeError,
+            "start must hold real numbers, got dtype complex128",
+        ),
+        (
+            lambda: encode([[10**400, 1]], np.eye(2)),
+            TypeError,
+            r"X must hold real numbers, got 10*\.\.\. at \(0, 0\)",
+        ),
+        (
             lambda: encode(np.eye(2), np.eye(2), n_threads=0),
             ValueError,
             "n_threads must be >= 1, got 0",

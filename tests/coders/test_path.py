@@ -107,3 +107,9 @@ def test_against_scikit_learn():
 def test_bad_input(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("x", [np.array(["a", "b"]), np.array([1.0, 2.0j])])
+def test_signals_are_real_numbers(x):
+    with pytest.raises(TypeError, match="x must hold real numbers, got dtype"):
+        lasso_path(x, np.eye(2))

@@ -10,7 +10,7 @@ from problems import DEGENERATE, DTYPES, examples, ordinary, problems
 from scipy import sparse
 
 from smalto import DictionaryLearning, encode, learn
-from smalto.coders import OMP, ErrorBound, GroupLasso, L1Ball, Lasso, Ridge, duality_gap
+from smalto.coders import OMP, Bridge, ErrorBound, GroupLasso, L1Ball, Lasso, Ridge, duality_gap
 from smalto.learners import SGD, Batch, Online
 
 # --- of coefficients
@@ -185,6 +185,28 @@ def test_samples_without_weight_teach_nothing(learner):
     np.testing.assert_allclose(even.D, by_weights(learner, X, None, max_epochs=2).D, atol=1e-12)
 
 
+@pytest.mark.parametrize("coder", [Lasso(), Lasso(mean_nonzeros=3), Bridge(0.3)], ids=repr)
+def test_what_is_chosen_from_samples_is_chosen_by_weight(coder):
+    X, _ = planted(n=200)
+    weights = np.ones(200)
+    weights[100:] = 0.0
+    spoiled = X.copy()
+    spoiled[100:] *= 1e3
+    options = {"init": planted()[1][:8], "max_epochs": 2, "random_state": 0}
+    kept = learn(spoiled, 8, coder, sample_weight=weights, **options)
+    alone = learn(X[:100], 8, coder, **options)
+    for name in ("lam", "delta"):
+        found, expected = getattr(kept.coder, name, 1.0), getattr(alone.coder, name, 1.0)
+        assert found == pytest.approx(expected, rel=0.1)
+    copies = np.random.default_rng(0).integers(0, 4, 200)
+    by_weight = learn(X, 8, Lasso(), sample_weight=copies, **options).coder.lam
+    assert by_weight == pytest.approx(
+        learn(np.repeat(X, copies, axis=0), 8, Lasso(), **options).coder.lam, rel=0.02
+    )
+    first = learn(spoiled, 8, coder, sample_weight=weights, random_state=0, max_steps=1).coder
+    assert first.describe()["lam"] < 10 * alone.coder.describe()["lam"]
+
+
 def test_weights_favour_what_they_weigh():
     (X, _), (Y, _) = planted(n=500), planted(n=500, seed=5)
     both = np.concatenate([X, Y])
@@ -220,6 +242,8 @@ def test_bad_sample_weights(weights, message):
     X, _ = planted(n=200)
     with pytest.raises(ValueError, match=message):
         learn(X, 5, Lasso(0.1), sample_weight=weights)
+    with pytest.raises(TypeError, match="sample_weight must hold real numbers, got dtype complex"):
+        learn(X, 5, Lasso(0.1), sample_weight=np.ones(200, complex))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -71,6 +71,8 @@ def test_wrong_data_is_refused_and_leaves_the_model_as_it_was():
             fitted.fit(wrong)
         assert fitted.n_features_in_ == M
         np.testing.assert_array_equal(fitted.transform(X), codes)
+    with pytest.raises(TypeError, match="X must hold real numbers, got dtype datetime64"):
+        fitted.fit(np.zeros((50, M), "datetime64[s]"))
     for method in ("partial_fit", "transform", "score"):
         with pytest.raises(ValueError, match="NaN"):
             getattr(fitted, method)(bad)

@@ -123,6 +123,23 @@ def test_other_starts_of_nmf(init):
         assert np.ldexp(model.reconstruction_err_, -exponent) == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.parametrize("init", ["samples", "random", "nndsvd", "nndsvda"])
+@pytest.mark.parametrize("size", [255.0, 1e-6])
+def test_units_do_not_matter_to_the_start_of_nmf(init, size):
+    model = NMF(5, init=init, random_state=0, max_epochs=1)
+    expected = model.fit(np.abs(X)).reconstruction_err_
+    found = model.fit(size * np.abs(X)).reconstruction_err_
+    assert found / size == pytest.approx(expected, rel=1e-6)
+
+
+def test_truths_have_singular_vectors():
+    known = X > 0
+    model, other = NMF(3, init="nndsvd", random_state=0), NMF(3, init="nndsvd", random_state=0)
+    np.testing.assert_array_equal(
+        model.fit(known).components_, other.fit(known.astype(float)).components_
+    )
+
+
 def in_steps(samples, lam):
     model = DictionaryLearning(12, coder=Lasso(lam), random_state=0)
     for start in range(0, 240, 40):

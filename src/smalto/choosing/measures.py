@@ -259,7 +259,7 @@ def _dictionary(D: Matrix, name: str = "D") -> Array:
 
 
 def _codes(codes: Matrix) -> Any:
-    table = as_csr("codes", codes)
+    table = as_csr("codes", as_rows("codes", codes))
     if table.ndim != 2:
         message = f"codes must be (signals, atoms), got shape {table.shape}"
         raise ValueError(message)

@@ -14,6 +14,7 @@ from smalto.checks import (
     as_csr,
     as_dictionary,
     as_floats,
+    as_rows,
     check_finite,
     float_dtype,
 )
@@ -234,7 +235,7 @@ def _lengths(codes: Codes, signals: Signals, n_atoms: int) -> Array:
 
 
 def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:
-    start = as_csr("start", start)
+    start = as_csr("start", as_rows("start", start))
     if start.shape != shape:
         message = f"start must have shape {shape} (rows of X, atoms of D), got {start.shape}"
         raise ValueError(message)

@@ -17,6 +17,7 @@ from smalto.checks import (
     check_finite_number,
     check_not_masked,
     check_number,
+    check_real,
     check_scale,
 )
 from smalto.coders.chunks import padded_width
@@ -121,6 +122,7 @@ def lasso_path(
     if x.ndim != 1:
         message = f"x must be one signal (m,), got shape {x.shape}"
         raise ValueError(message)
+    check_real("x", x)
     check_finite("x", x)
     D = as_dictionary(D, len(x), np.dtype(np.float64))
     ridge = check_finite_number("ridge", ridge, low=0)

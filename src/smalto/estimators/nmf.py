@@ -75,7 +75,8 @@ class NMF(Factorization):
     init : {"samples", "random", "nndsvd", "nndsvda"} or array (k, m), default "samples"
         The first atoms: distinct random samples (whose missing entries are filled with the means
         of their features), random numbers, or the non-negative parts of
-        singular vectors. "nndsvd" keeps their zeros; "nndsvda" replaces zeros by the mean of X.
+        singular vectors. "nndsvd" keeps their zeros; "nndsvda" replaces zeros by
+        ``√(mean(X)/k)``.
     coder : coder, optional
         A non-negative coder, instead of ``Lasso(lam, positive=True)``.
     constraint : constraint, default ``L2Ball(positive=True)``
@@ -396,6 +397,7 @@ class NMF(Factorization):
                 return None
             return filled_samples(X, holes, self.n_components, as_seed(self.random_state))
         check_finite("X", X)
+        X = X if X.dtype.kind == "f" else X.astype(np.float64)
         X = shifted(X, -number_exponent(largest_entry(X)))  # the same start at any size
         rng = np.random.RandomState(as_seed(self.random_state) % (1 << 32))
         if self.init == "random":

@@ -14,8 +14,8 @@ def nndsvd(X: Rows, n_components: int, rng: np.random.RandomState, *, fill: bool
     """Return non-negative atoms from singular vectors of X (Boutsidis and Gallopoulos 2008).
 
     Each pair of singular vectors is split into its positive and its negative part, and the one
-    of larger norm is kept. With ``fill``, zeros are replaced by the mean of X, because learning
-    may never move an entry away from zero.
+    of larger norm is kept. With ``fill``, zeros are replaced by a small number, because learning
+    may never move an entry away from zero: ``√(mean(X)/k)``, in units of atoms.
     """
     if n_components > min(X.shape):
         message = (
@@ -33,5 +33,5 @@ def nndsvd(X: Rows, n_components: int, rng: np.random.RandomState, *, fill: bool
         norm = float(np.linalg.norm(part))
         atoms[j] = part * (math.sqrt(s[j] * weight) / norm if norm > 0 else 0.0)
     if fill:
-        atoms[atoms <= 0] = float(X.mean())
+        atoms[atoms <= 0] = math.sqrt(float(X.mean()) / n_components)
     return np.asarray(atoms)

@@ -92,7 +92,7 @@ class LocalBatch(MiniBatch):
     def code(self, state: State, n_threads: int) -> CodedBatch:
         """Code the samples block by block, on the features that the learner looks at."""
         first = next(self.blocks)
-        G = recalibrate(state, lambda: first.signals, n_threads)
+        G = recalibrate(state, first.by_weight, n_threads)
         view = state.learner.view(state)
         D = state.D
         if view is not None:

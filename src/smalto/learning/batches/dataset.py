@@ -96,9 +96,9 @@ class DatasetBatches(Batches):
         return batches
 
     def first_samples(self, count: int, seed: int) -> Signals:
-        """Return random samples, sorted by their place in the data."""
+        """Return random samples, sorted by their place in the data, heavy ones more often."""
         numbers = self.source.order(seed).take(FIRST_SAMPLES, 0, count)
-        return self._take(np.sort(numbers)).signals
+        return self._take(np.sort(numbers)).by_weight()
 
     def whole(self, place: int = 0) -> LocalBatch:
         """Return all samples as one batch, ordered by group; ``place`` is the place after it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, Rows, check_finite, check_not_masked
+from smalto.checks import Array, Rows, check_finite, check_not_masked, check_real
 from smalto.coders.codes import Codes
 from smalto.coders.coding import ROWS_AT_ONCE
 from smalto.coders.signals import Signals, blocks
@@ -35,11 +35,25 @@ class Samples:
         for rows in blocks(len(self), ROWS_AT_ONCE, self.signals.groups):
             yield self.part(rows)
 
+    def by_weight(self) -> Signals:
+        """Return as many signals, in proportion to their weights, to choose parameters from.
+
+        Those of weight 0 are left out, and heavy ones are repeated; groups stay as they are.
+        """
+        if self.weights is None or self.signals.groups is not None or not self.weights.any():
+            return self.signals
+        ends = np.cumsum(self.weights / self.weights.max())
+        places = (np.arange(len(self)) + 0.5) / len(self) * ends[-1]
+        return self.signals.take(np.searchsorted(ends, places))
+
 
 def as_sample_weight(sample_weight: Any, n: int) -> Array:
     """Return sample weights in float64; raise ValueError unless they are >= 0 and not all zero."""
     check_not_masked("sample_weight", sample_weight)
-    weights = np.asarray(sample_weight, np.float64)
+    weights = np.asarray(sample_weight)
+    if weights.dtype != object:
+        check_real("sample_weight", weights)
+    weights = weights.astype(np.float64)
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
