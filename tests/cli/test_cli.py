@@ -180,6 +180,28 @@ smalto.cli.main()
     assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "smalto: stopped\n")
 
 
+@pytest.mark.parametrize("becomes", ["raise ImportError('half a module')", "pass"])
+def test_ctrl_c_that_an_import_turns_into_something_else(becomes):
+    code = f"""
+import os, signal, sys
+import smalto.cli
+class Impatient:
+    def find_spec(self, name, *_):
+        if name == "numba":
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(1000): pass
+            except KeyboardInterrupt:
+                pass
+            {becomes}
+sys.meta_path.insert(0, Impatient())
+sys.argv = ["smalto", "--version"]
+smalto.cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "smalto: stopped\n")
+
+
 def test_learn_with_held_out_samples_a_log_and_no_words(table, tmp_path):
     X = np.load(table)
     np.save(tmp_path / "other.npy", X[:40])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from smalto.cli.ctrl_c import INTERRUPTED, comes_from_ctrl_c
+from smalto.cli.ctrl_c import INTERRUPTED, comes_from_ctrl_c, never_lost
 
 __all__ = ["main"]
 
@@ -17,8 +17,8 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line."""
     try:
-        from smalto.cli.app import run
-
+        with never_lost():
+            from smalto.cli.app import run
         run()
     except SystemExit as end:
         if end.code == INTERRUPTED:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 INTERRUPTED = 130  # exit code after Ctrl-C
 
 
@@ -15,3 +21,33 @@ def comes_from_ctrl_c(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+@contextmanager
+def never_lost() -> Iterator[None]:
+    """Raise KeyboardInterrupt after a Ctrl-C in here, whatever has become of it.
+
+    While a compiled module is imported, Python may raise something else in its place, or nothing.
+    """
+    pressed: list[int] = []
+
+    def press(number: int, frame: Any) -> None:
+        pressed.append(number)
+        signal.default_int_handler(number, frame)
+
+    handles = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if handles:
+        signal.signal(signal.SIGINT, press)
+    try:
+        yield
+    except Exception:
+        if not pressed:
+            raise
+    finally:
+        if handles:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    if pressed:
+        raise KeyboardInterrupt
