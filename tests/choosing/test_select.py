@@ -34,6 +34,23 @@ def facts(selection):
     return [{key: row[key] for key in row if key != "seconds"} for row in selection.rows]
 
 
+@pytest.mark.parametrize("size", [2.0**460, 2.0**-400, 255.0])
+def test_units_do_not_matter(size):
+    options = {"estimator": NMF, "held_out": Blocks(2, 2), "random_state": 0}
+    expected = select(parts(n=60), [2, 4, 6], **options)
+    choice = select(parts(n=60) * size, [2, 4, 6], **options)
+    assert choice.best_params == expected.best_params
+    for name in ("error", "standard_error"):
+        found = [row[name] / size / size for row in choice.rows]
+        np.testing.assert_allclose(found, [row[name] for row in expected.rows], rtol=1e-6)
+
+
+def test_entries_of_a_table_with_many_zeros():
+    X = np.where(np.random.default_rng(0).random((60, 20)) < 0.05, parts(n=60, m=20), 0.0)
+    options = {"estimator": NMF, "held_out": Entries(0.1, 2), "random_state": 0}
+    assert np.isfinite(select(X, [2, 3], **options).best_model.components_).all()
+
+
 @pytest.mark.parametrize("held_out", [Blocks(4, 4), Entries(0.1, 4)])
 def test_the_number_of_parts_is_found(held_out):
     choice = select(parts(), [2, 3, 4, 5, 7], estimator=NMF, held_out=held_out, random_state=0)

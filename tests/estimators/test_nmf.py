@@ -432,3 +432,26 @@ def test_missing_where_nothing_is_changes_nothing():
     X = np.random.default_rng(0).random((40, 6))
     one, other = (NMF(3, random_state=0, missing=missing).fit(X) for missing in (None, "nan"))
     assert np.array_equal(one.components_, other.components_)
+
+
+def test_a_fit_that_fails_at_its_end_changes_nothing(monkeypatch):
+    X = planted()
+    model = NMF(3, coder=Lasso(0.1, positive=True, penalty_weights=[1.0, 2.0, 1.0]), max_epochs=2)
+    model.fit(X)
+    before = dict(vars(model))
+
+    def fail(*_):
+        raise KeyError
+
+    monkeypatch.setattr(NMF, "_squared_error", fail)
+    with pytest.raises(KeyError):
+        model.fit(2 * X[:40])
+    assert vars(model) == before
+
+
+def test_a_fit_that_is_refused_leaves_the_model_fit_to_go_on():
+    X = planted()
+    model = NMF(3, max_epochs=2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="Negative values"):
+        model.fit(-X, mask=np.random.default_rng(0).random(X.shape) < 0.3)
+    model.partial_fit(X)

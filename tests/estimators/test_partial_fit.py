@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from estimator_problems import LASSO, SMALL, K, M, assert_same_state, model, planted, samples
 
-from smalto import encode, learn
+from smalto import DictionaryLearning, encode, learn
 from smalto.coders import Lasso
 from smalto.constraints import L2Ball
 from smalto.learners import SGD, Batch, Continuation, Online, Replacement
@@ -190,3 +190,13 @@ def test_stored_codes_have_no_stream():
     with pytest.raises(AttributeError, match="partial_fit") as error:
         replacing.fit(samples()).partial_fit(samples())
     assert "fixed data set" in str(error.value.__cause__)
+
+
+def test_values_beyond_the_range_are_refused_before_anything_is_computed(recwarn):
+    X = np.random.default_rng(0).standard_normal((50, 8))
+    model = DictionaryLearning(4, coder=Lasso(0.1), random_state=0).partial_fit(X)
+    D = model.components_.copy()
+    with pytest.raises(ValueError, match=r"values of X reach .*, more than"):
+        model.partial_fit(1e200 * X)
+    assert not recwarn.list
+    np.testing.assert_array_equal(model.components_, D)

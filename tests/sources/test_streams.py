@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from smalto import learn
+from smalto.coders import Lasso
 from smalto.sources import ReadAhead, Stream, as_source
 
 X = np.random.default_rng(0).standard_normal((500, 6))
@@ -32,6 +34,34 @@ def test_how_rows_are_cut_does_not_matter():
         assert stream.next_epoch()
         np.testing.assert_array_equal(stream.take(600), X)
         stream.close()
+
+
+def slowly(rows, seconds):
+    while True:
+        time.sleep(seconds)
+        yield np.random.default_rng(0).standard_normal((rows, 6))
+
+
+def test_the_time_limit_of_a_run_includes_waiting_for_samples():
+    _ = learn(X, 4, Lasso(0.5), max_steps=2)  # compile
+    began = time.perf_counter()
+    result = learn(slowly(5, 0.05), 4, Lasso(0.5), max_seconds=0.5, random_state=0)
+    assert time.perf_counter() - began < 2.0
+    assert result.stopped == "seconds"
+    assert 0.5 <= result.state.seconds < 2.0
+    assert 5 <= result.state.samples < 100
+
+
+def test_patience():
+    stream = Stream(slowly(5, 0.05))
+    assert stream.peek(1000, 0.0).shape == (5, 6)
+    assert 5 < len(stream.take(1000, 0.12)) < 30
+    assert stream.take(10).shape == (10, 6)
+
+
+def test_a_stream_of_empty_batches_only():
+    with pytest.raises(ValueError, match="the stream has no samples: all of its batches are empty"):
+        learn([np.ones((0, 6))] * 2, 3, Lasso(0.1))
 
 
 def test_sparse_batches():

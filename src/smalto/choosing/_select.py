@@ -203,7 +203,7 @@ def _table(X: Any, template: Factorization, held_out: HeldOut) -> Rows:
         if scipy.sparse.issparse(X):
             message = f"{held_out} needs a dense array: use Blocks() for a sparse one"
             raise TypeError(message)
-    X = as_table(X)
+    X = as_table(X, masked=held_out.needs_masks)
     held_out.check(*X.shape)
     if template.missing is None and not (is_dask(X) or isinstance(X, np.ma.MaskedArray)):
         # Here, and not in a fit, where rows have other numbers.

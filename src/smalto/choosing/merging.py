@@ -16,7 +16,8 @@ def merged(D: Array, A: Array, n_atoms: int) -> Array:
     that are used together.
     """
     atoms = np.asarray(D, np.float64).copy()
-    G, A = atoms @ atoms.T, np.array(A, np.float64)
+    # Losses are in units of A, of any size: a power of two keeps their squares in range.
+    G, A = atoms @ atoms.T, np.ldexp(np.asarray(A, np.float64), -np.frexp(np.max(A))[1])
     loss = np.stack([_losses(A, G, i) for i in range(len(A))])
     for _ in range(len(atoms) - n_atoms):
         i, j = sorted(divmod(int(np.argmin(loss)), len(loss)))

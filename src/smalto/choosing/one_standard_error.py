@@ -22,7 +22,8 @@ def standard_errors(errors: Array) -> Array:
     rounds = errors.shape[1]
     if rounds < 2:
         return np.full(len(errors), np.nan)
-    return np.asarray(errors.std(axis=1, ddof=1) / np.sqrt(rounds))
+    unit = float(np.abs(errors).max()) or 1.0  # squares of squared errors may overflow, or vanish
+    return np.asarray(unit * (errors / unit).std(axis=1, ddof=1) / np.sqrt(rounds))
 
 
 def choose(errors: Array, simplicity: Sequence[Any], n_standard_errors: float) -> Choice:

@@ -97,14 +97,17 @@ def in_memory(rows: Rows) -> Rows:
     return rows.compute() if is_dask(rows) else rows
 
 
-def as_table(X: Any) -> Rows:
+def as_table(X: Any, *, masked: bool = False) -> Rows:
     """Return X as rows that can be taken by number, sparse just if most of its entries are zero.
 
-    It is read by many fits, and the fits of one table do not depend on how it was given.
+    It is read by many fits, and the fits of one table do not depend on how it was given. With
+    ``masked`` entries of it will be masked, and it stays dense.
     """
     if is_dask(X) or isinstance(X, np.ma.MaskedArray | np.memmap):
         return X
     X = as_rows("X", X)
+    if masked:
+        return X
     size = X.shape[0] * X.shape[1]
     if scipy.sparse.issparse(X):
         return X.toarray() if X.nnz > _FEW_ZEROS * size and size <= _DENSE_ENTRIES else X

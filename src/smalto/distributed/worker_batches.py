@@ -88,10 +88,10 @@ class ClusterBatches(Batches):
         self._run = uuid.uuid4().hex
         self._sent: tuple[int, Any] = (-1, None)  # a step, and its dictionary as a future
 
-    def first_samples(self, count: int, seed: int) -> Signals:
+    def first_samples(self, count: int, seed: int) -> Samples:
         """Return random samples, in the order of the data."""
-        numbers = self._source.order(seed).take(FIRST_SAMPLES, 0, count)
-        return Signals(self._source.rows(np.sort(numbers)))
+        numbers = np.sort(self._source.order(seed).take(FIRST_SAMPLES, 0, count))
+        return Samples(numbers, Signals(self._source.rows(numbers)))
 
     def start(self, state: State) -> None:
         """Go to the epoch and place of a state."""

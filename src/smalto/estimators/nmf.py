@@ -218,30 +218,30 @@ class NMF(Factorization):
         if sample_weight is not None and _all_equal(sample_weight, _num_samples(X)):
             sample_weight = None
         missing = self.missing if self.missing is None or not is_complete(X) else None
-        self._ridge = default_ridge(missing_entries(X, mask, missing))
-        about = (sample_weight, mask, groups, missing, self.learner)
-        plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
-        plain = plain and constraint.density is None  # which learners look for step by step
-        squares = None
-        if plain and isinstance(coder, Lasso) and coder.penalty_weights is None:
-            with all_or_nothing(self):
+        with all_or_nothing(self):
+            self._ridge = default_ridge(missing_entries(X, mask, missing))
+            about = (sample_weight, mask, groups, missing, self.learner)
+            plain = all(part is None for part in about) and not isinstance(X, np.ma.MaskedArray)
+            plain = plain and constraint.density is None  # which learners look for step by step
+            squares = None
+            if plain and isinstance(coder, Lasso) and coder.penalty_weights is None:
                 squares = self._alternate(X, validation, validation_groups, validate_every)
-        else:
-            self._fit(
-                X,
-                sample_weight=sample_weight,
-                mask=mask,
-                groups=groups,
-                validation=validation,
-                validation_groups=validation_groups,
-                validate_every=validate_every,
-                checked=True,
-            )
-        reorder(self.state_, by_energy(self.state_))
-        self.components_ = feasible(self.state_, resolve_threads(self.n_threads)).D
-        if squares is None:
-            squares = self._squared_error(X, mask, groups)
-        self.reconstruction_err_ = math.sqrt(squares)
+            else:
+                self._fit(
+                    X,
+                    sample_weight=sample_weight,
+                    mask=mask,
+                    groups=groups,
+                    validation=validation,
+                    validation_groups=validation_groups,
+                    validate_every=validate_every,
+                    checked=True,
+                )
+            reorder(self.state_, by_energy(self.state_))
+            self.components_ = feasible(self.state_, resolve_threads(self.n_threads)).D
+            if squares is None:
+                squares = self._squared_error(X, mask, groups)
+            self.reconstruction_err_ = math.sqrt(squares)
         return self
 
     @available_if(takes_a_stream)  # type: ignore[untyped-decorator]

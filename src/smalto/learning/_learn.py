@@ -221,6 +221,7 @@ def learn(
         with ahead, Run(threads, callbacks, held_out) as run:
             if isinstance(problem, Lasso) and not batches.has_missing:
                 _load_lasso(batches.dtype)
+            batches.patience = limits.seconds / 2  # something is to be learned, too
             if state is None:
                 if settings.learner is None and limits == Limits.of(None, None, None):
                     settings, limits = _default_method(batches, settings, limits, max_epochs)

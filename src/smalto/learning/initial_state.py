@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import time
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,12 @@ def initial_state(
     check_suits(learner, stream=n_rows is None, missing=batches.has_missing)
     count = max(_SAMPLE_ROWS, 2 * n_atoms)
     decided = init is not None and is_built_in(coder) and not coder.undecided
-    signals = batches.first_samples(_GLANCE if decided else count, seed)
-    if decided and not are_ordinary(signals.X, batches.dtype):
-        signals = batches.first_samples(count, seed)
-    sample = signals.X
+    began = time.perf_counter()
+    samples = batches.first_samples(_GLANCE if decided else count, seed)
+    if decided and not are_ordinary(samples.signals.X, batches.dtype):
+        samples = batches.first_samples(count, seed)
+    waited = time.perf_counter() - began if batches.n_rows is None else 0.0
+    sample = samples.signals.X
     check_scale("the samples", sample, batches.dtype)
     if not (sample.max() > 0 or sample.min() < 0) and (coder.undecided or not stream):
         message = (
@@ -58,7 +61,7 @@ def initial_state(
     return State(
         D=D,
         stats=stats,
-        coder=coder.resolve_for(signals, D, n_threads),
+        coder=coder.resolve_for(samples.by_weight(), D, n_threads),
         constraint=constraint,
         learner=learner,
         seed=seed,
@@ -68,6 +71,7 @@ def initial_state(
         worst_cost=np.zeros(room),
         store=store,
         n_rows=n_rows,
+        seconds=waited,
         replacement=replacement,
         continuation=continuation,
     )

@@ -115,6 +115,7 @@ class Run:
             record = None
             try:
                 with on_the_clock(state), slow_work_for(limits.seconds - state.seconds):
+                    batches.patience = limits.seconds - state.seconds
                     with batches.reading():
                         batch = batches.draw(state, self.interrupted)
                     if batch is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -89,16 +91,19 @@ class Stream:
         """The dtype to compute in, from the first batch."""
         return self._known()[1]
 
-    def peek(self, count: int) -> Rows:
-        """Return up to ``count`` of the next rows without consuming them."""
-        rows = self._collect(count)
+    def peek(self, count: int, patience: float = math.inf) -> Rows:
+        """Return up to ``count`` of the next rows without consuming them; see `take`."""
+        rows = self._collect(count, patience)
         if rows.shape[0]:
             self._pending.appendleft(rows)
         return rows
 
-    def take(self, count: int) -> Rows:
-        """Return the next ``count`` rows; fewer at the end of the epoch, none after it."""
-        return self._collect(count)
+    def take(self, count: int, patience: float = math.inf) -> Rows:
+        """Return the next ``count`` rows; fewer at the end of the epoch, none after it.
+
+        After so many seconds of ``patience``, those that have come are enough.
+        """
+        return self._collect(count, patience)
 
     def seek(self, epoch: int, place: int) -> None:
         """Go to this place of this epoch, unless the stream is already there."""
@@ -145,10 +150,12 @@ class Stream:
         """Return the number of rows of this epoch that were consumed."""
         return self._place - self._held()
 
-    def _collect(self, count: int) -> Rows:
+    def _collect(self, count: int, patience: float = math.inf) -> Rows:
         parts: list[Rows] = []
-        missing = count
+        missing, began = count, time.perf_counter()
         while missing:
+            if parts and not self._pending and time.perf_counter() - began > patience:
+                break
             if not self._pending and not self._fetch():
                 break
             rows = self._pending.popleft()

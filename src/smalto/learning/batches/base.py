@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -52,6 +53,7 @@ class Batches(ABC):
     has_missing: bool = False
     in_memory: bool = False  # whether all samples are in memory
     is_reading: bool = False  # True after an exception: it came from reading
+    patience: float = math.inf  # seconds to wait for samples of a stream, if some have come
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -61,7 +63,7 @@ class Batches(ABC):
         self.is_reading = False
 
     @abstractmethod
-    def first_samples(self, count: int, seed: int) -> Signals:
+    def first_samples(self, count: int, seed: int) -> Samples:
         """Return at most ``count`` samples, from which the first dictionary and λ are chosen."""
 
     @abstractmethod

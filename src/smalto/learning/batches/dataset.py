@@ -95,10 +95,12 @@ class DatasetBatches(Batches):
         batches._zeroed = zeroed and missing is None
         return batches
 
-    def first_samples(self, count: int, seed: int) -> Signals:
-        """Return random samples, sorted by their place in the data, heavy ones more often."""
-        numbers = self.source.order(seed).take(FIRST_SAMPLES, 0, count)
-        return self._take(np.sort(numbers)).by_weight()
+    def first_samples(self, count: int, seed: int) -> Samples:
+        """Return random samples, sorted by their place in the data, but none of weight 0."""
+        numbers = np.sort(self.source.order(seed).take(FIRST_SAMPLES, 0, count))
+        if self.weights is not None and self.weights[numbers].any():
+            numbers = numbers[self.weights[numbers] > 0]
+        return self._take(numbers)
 
     def whole(self, place: int = 0) -> LocalBatch:
         """Return all samples as one batch, ordered by group; ``place`` is the place after it."""

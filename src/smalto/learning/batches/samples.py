@@ -38,13 +38,15 @@ class Samples:
     def by_weight(self) -> Signals:
         """Return as many signals, in proportion to their weights, to choose parameters from.
 
-        Those of weight 0 are left out, and heavy ones are repeated; groups stay as they are.
+        Heavy ones are repeated, and light ones may be left out, but not if all others are zero;
+        groups stay as they are.
         """
         if self.weights is None or self.signals.groups is not None or not self.weights.any():
             return self.signals
         ends = np.cumsum(self.weights / self.weights.max())
         places = (np.arange(len(self)) + 0.5) / len(self) * ends[-1]
-        return self.signals.take(np.searchsorted(ends, places))
+        chosen = self.signals.take(np.searchsorted(ends, places))
+        return chosen if abs(chosen.X).max() > 0 else self.signals
 
 
 def as_sample_weight(sample_weight: Any, n: int) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from smalto.coders.signals import Missing, Signals, as_signals
+from smalto.coders.signals import Missing, as_signals
 from smalto.learning.batches.base import Batches, LocalBatch
 from smalto.learning.batches.samples import Samples
 from smalto.learning.learners.base import Learner
@@ -23,10 +23,15 @@ class StreamBatches(Batches):
         self.has_missing = missing is not None
         self._barren = False  # whether this epoch has given no sample yet
 
-    def first_samples(self, count: int, seed: int) -> Signals:
+    def first_samples(self, count: int, seed: int) -> Samples:
         """Return the first samples of the stream, without consuming them."""
         self.stream.seek(0, 0)
-        return as_signals("the stream", self.stream.peek(count), None, self.missing)
+        X = self.stream.peek(count, self.patience)
+        if X.shape[0] == 0:
+            message = "the stream has no samples: all of its batches are empty"
+            raise ValueError(message)
+        signals = as_signals("the stream", X, None, self.missing)
+        return Samples(np.arange(len(signals)), signals)
 
     def start(self, state: State) -> None:
         """Go to the place in the stream that the state has reached."""
@@ -35,7 +40,7 @@ class StreamBatches(Batches):
 
     def draw(self, state: State, interrupted: Callable[[], bool]) -> LocalBatch | None:
         """Return the next batch, smaller at the end of the stream; None if nothing is left."""
-        X = self.stream.take(state.learner.rows_after(state.samples, 0))
+        X = self.stream.take(state.learner.rows_after(state.samples, 0), self.patience)
         count = X.shape[0]
         if count == 0:
             return None
