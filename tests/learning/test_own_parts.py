@@ -13,6 +13,7 @@ from smalto import NMF, DictionaryLearning, encode, learn
 from smalto.coders import Coder, Lasso
 from smalto.coders.codes import Codes
 from smalto.constraints import Constraint
+from smalto.estimators.sparse_pca import _signed
 from smalto.learners import SGD, Learner, Online
 from smalto.learning.memory.statistics import Stats
 from smalto.sources import Source
@@ -67,6 +68,24 @@ def test_a_constraint_that_raises_is_named():
     with pytest.raises(Bad) as caught:
         learn(X, 8, CODER, OwnBall("raises", []), Online(50), random_state=0)
     assert any("the constraint OwnBall, for atom" in note for note in caught.value.__notes__)
+
+
+@dataclass(frozen=True)
+class OwnGauge(Constraint):
+    """A set whose gauge raises."""
+
+    def project(self, atom):
+        pass
+
+    def gauge(self, atom):
+        raise Bad
+
+
+def test_a_gauge_that_raises_is_named():
+    D = np.array([[-0.6, 0.8, -0.9]])
+    with pytest.raises(Bad) as caught:
+        _signed(D, OwnGauge(), may_flip=True)
+    assert "It came from OwnGauge.gauge." in caught.value.__notes__
 
 
 @dataclass(frozen=True)

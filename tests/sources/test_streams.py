@@ -64,6 +64,19 @@ def test_a_stream_of_empty_batches_only():
         learn([np.ones((0, 6))] * 2, 3, Lasso(0.1))
 
 
+def test_errors_of_a_stream_say_where_they_come_from():
+    def breaks(epoch):
+        yield X
+        raise OSError(28)
+
+    with pytest.raises(OSError, match="28") as caught:
+        learn(Stream(breaks), 4, Lasso(0.5), max_steps=9)
+    assert "It came from batch 1 of the stream." in caught.value.__notes__
+    with pytest.raises(ZeroDivisionError) as caught:
+        learn(Stream(lambda epoch: 1 // epoch), 4, Lasso(0.5))
+    assert "It came from the function that makes epoch 0." in caught.value.__notes__
+
+
 def test_sparse_batches():
     C = sparse.random_array((90, 5), density=0.3, format="csr", rng=0)
     stream = Stream([C[:40], C[40:]])

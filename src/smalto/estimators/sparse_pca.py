@@ -10,7 +10,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from smalto.checks import Array, Rows, check_finite, check_not_masked, check_number, float_dtype
+from smalto.checks import (
+    Array,
+    Rows,
+    check_finite,
+    check_not_masked,
+    check_number,
+    float_dtype,
+    named,
+)
 from smalto.coders.base import Coder
 from smalto.coders.lasso import Lasso
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall
@@ -406,6 +414,8 @@ def _signed(D: Array, constraint: Constraint, may_flip: bool) -> Array:
     for atom in D:
         if may_flip and atom[np.argmax(np.abs(atom))] < 0:
             flipped = 0 - atom  # without −0
-            if constraint.gauge(flipped) <= 1.0 + 1e-3:
+            with named(constraint, "gauge"):
+                may_stay = constraint.gauge(flipped) <= 1.0 + 1e-3
+            if may_stay:
                 atom[:] = flipped
     return D

@@ -184,17 +184,29 @@ class Stream:
         """Read the next batch that is not empty; return False at the end of the iterator."""
         if self._iterator is None:
             self._iterator = self._start()
-        for item in self._iterator:
+        while True:
+            try:
+                item = next(self._iterator)
+            except StopIteration:
+                return False
+            except Exception as error:
+                error.add_note(f"It came from batch {self._count} of the stream.")
+                raise
             rows = self._checked(item)
             self._count += 1
             if rows.shape[0]:
                 self._pending.append(rows)
                 self._place += rows.shape[0]
                 return True
-        return False
 
     def _start(self) -> Any:
-        batches: Any = self._batches if self._made is None else self._made(self._epoch)
+        batches: Any = self._batches
+        if self._made is not None:
+            try:
+                batches = self._made(self._epoch)
+            except Exception as error:
+                error.add_note(f"It came from the function that makes epoch {self._epoch}.")
+                raise
         if not isinstance(batches, Iterable):
             message = f"the function given as batches must return an iterable, got {batches!r}"
             raise TypeError(message)
