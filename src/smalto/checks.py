@@ -315,10 +315,11 @@ def are_ordinary(values: Rows, dtype: np.dtype[Any]) -> bool:
     return bool(values.size / limit <= square <= limit)
 
 
-def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
+def check_scale(name: str, values: Rows, dtype: np.dtype[Any], *, may_vanish: bool = False) -> None:
     """Raise ValueError if values are too large or too small to be coded in this dtype.
 
-    NaN and infinity are not looked at: other checks are for them.
+    NaN and infinity are not looked at: other checks are for them. Values that ``may_vanish`` may be
+    too small.
     """
     data = values.data if scipy.sparse.issparse(values) else values
     if not data.size or data.dtype.kind in "iub":
@@ -326,7 +327,8 @@ def check_scale(name: str, values: Rows, dtype: np.dtype[Any]) -> None:
     top = max(np.fmax.reduce(data, axis=None), -np.fmin.reduce(data, axis=None))
     limit = SCALES[dtype.itemsize]
     size = float(top)  # infinite if it is beyond float64
-    if 1.0 / limit <= size <= limit or top == 0 or not np.isfinite(top):
+    least = 0.0 if may_vanish else 1.0 / limit
+    if least <= size <= limit or top == 0 or not np.isfinite(top):
         return
     kind, way = ("more", "down") if size > limit else ("less", "up")
     bound = limit if size > limit else 1.0 / limit

@@ -185,6 +185,7 @@ def test_ctrl_c_that_an_import_turns_into_something_else(becomes):
     code = f"""
 import os, signal, sys
 import smalto.cli
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in the background
 class Impatient:
     def find_spec(self, name, *_):
         if name == "numba":

@@ -104,8 +104,8 @@ def test_drawing_is_on_the_clock(monkeypatch):
     ticking = Clock(monkeypatch)
     settings = {"learner": Online(100), "max_epochs": 2, "random_state": 0}
     result = learn(slow_batches(ticking, 2.0), 8, Lasso(0.3), **settings)
-    # The first epoch is read before the clock starts: the first dictionary is made from it.
-    expected = [0.0] * 6 + [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
+    # The first dictionary is made from the whole first epoch, whose first batch shows its shape.
+    expected = [10.0] * 6 + [12.0, 14.0, 16.0, 18.0, 20.0, 22.0]
     assert [record.seconds for record in result.history] == expected
 
 

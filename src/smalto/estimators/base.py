@@ -235,7 +235,7 @@ class Factorization(
             X, mask = without_mask(X, mask)  # which `as_floats` would drop
             X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
             if mask is None and self.missing is None:
-                check_scale("X", X, X.dtype)
+                check_scale("X", X, X.dtype, may_vanish=True)
             # A copy, so that the model stays as it is if the step fails.
             state = None if first else self.state_.copy()
             if state is not None and self.learner is None and state.learner.whole_data:
