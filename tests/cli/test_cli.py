@@ -180,7 +180,14 @@ smalto.cli.main()
     assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "smalto: stopped\n")
 
 
-@pytest.mark.parametrize("becomes", ["raise ImportError('half a module')", "pass"])
+IGNORED = """
+            class Late:
+                def __del__(self):
+                    raise KeyboardInterrupt
+            Late()"""
+
+
+@pytest.mark.parametrize("becomes", ["raise ImportError('half a module')", "pass", IGNORED])
 def test_ctrl_c_that_an_import_turns_into_something_else(becomes):
     code = f"""
 import os, signal, sys

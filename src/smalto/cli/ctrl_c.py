@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,9 +28,15 @@ def comes_from_ctrl_c(error: BaseException | None) -> bool:
 def never_lost() -> Iterator[None]:
     """Raise KeyboardInterrupt after a Ctrl-C in here, whatever has become of it.
 
-    While a compiled module is imported, Python may raise something else in its place, or nothing.
+    While a compiled module is imported, Python may raise something else in its place, or only say
+    that it is ignored, in a callback of its own; then this is not said.
     """
     pressed: list[int] = []
+    say_ignored = sys.unraisablehook
+
+    def say(ignored: Any) -> None:
+        if not isinstance(ignored.exc_value, KeyboardInterrupt):
+            say_ignored(ignored)
 
     def press(number: int, frame: Any) -> None:
         pressed.append(number)
@@ -41,6 +48,7 @@ def never_lost() -> Iterator[None]:
     )
     if handles:
         signal.signal(signal.SIGINT, press)
+        sys.unraisablehook = say
     try:
         yield
     except Exception:
@@ -49,5 +57,6 @@ def never_lost() -> Iterator[None]:
     finally:
         if handles:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            sys.unraisablehook = say_ignored
     if pressed:
         raise KeyboardInterrupt
