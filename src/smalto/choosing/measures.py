@@ -260,8 +260,5 @@ def _dictionary(D: Matrix, name: str = "D") -> Array:
 
 def _codes(codes: Matrix) -> Any:
     table = as_csr("codes", as_rows("codes", codes))
-    if table.ndim != 2:
-        message = f"codes must be (signals, atoms), got shape {table.shape}"
-        raise ValueError(message)
     check_finite("codes", table)
     return table

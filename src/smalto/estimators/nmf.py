@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
-from smalto.checks import Rows, check_finite, check_number
+from smalto.checks import Rows, as_floats, check_finite, check_number, float_dtype
 from smalto.coders.base import Coder
 from smalto.coders.coding import ROWS_AT_ONCE, code_rows
 from smalto.coders.lasso import Lasso
@@ -397,7 +397,7 @@ class NMF(Factorization):
                 return None
             return filled_samples(X, holes, self.n_components, as_seed(self.random_state))
         check_finite("X", X)
-        X = X if X.dtype.kind == "f" else X.astype(np.float64)
+        X = as_floats(X, float_dtype(X.dtype))
         X = shifted(X, -number_exponent(largest_entry(X)))  # the same start at any size
         rng = np.random.RandomState(as_seed(self.random_state) % (1 << 32))
         if self.init == "random":
