@@ -67,20 +67,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(study: Study, module: Any, until: float, options: argparse.Namespace) -> None:
     """Compute the parts of an experiment; when none is left, write its results."""
     tasks = module.tasks(study)
-    left = [task for task in tasks.values() if not study.is_done(task)]
+    now = [t for key, t in tasks.items() if options.parts is None or options.parts in key]
+    left = [task for task in now if not study.is_done(task)]
     helpers = []
     if len(left) > 1 and study.name not in ALONE and not options.helper:
         rest = f"{max(0.0, (until - time.monotonic()) / 60.0):.3f}"
         command = [sys.executable, "-m", "benchmarks.paper", study.name, "--helper", "--minutes", rest,
                    "--out", str(study.out), *(["--quick"] if study.quick else []),
+                   *(["--parts", options.parts] if options.parts else []),
                    *(["--data", str(study.data.folder)] if study.data.folder else [])]  # fmt: skip
         helpers = [subprocess.Popen(command) for _ in range(options.processes - 1)]
     try:
-        left = study.work(list(tasks.values()), until)
+        study.work(now, until)
     finally:
         for helper in helpers:
             helper.wait()
-    left = [task for task in left if not study.is_done(task)]
+    left = [task for task in tasks.values() if not study.is_done(task)]
     if options.helper:
         return
     if left:
@@ -121,6 +123,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--docs", type=Path, metavar="DIR",
         help="also write figures, numbers and the page to this folder (docs)")  # fmt: skip
     add("--fresh", action="store_true", help="discard the results of earlier runs")
+    add("--parts", metavar="WORD",
+        help="only parts with this word in their key: A, OL1, SPAMS, grid, ...")  # fmt: skip
     add("--minutes", type=float, default=20.0, help="begin no part that would end after these")
     add("--processes", type=int, default=1, help="processes of one thread that share the parts")
     add("--helper", action="store_true", help=argparse.SUPPRESS)
