@@ -139,8 +139,9 @@ def check_finite(
         "1 such value" if count == 1 else f"{count} such values"
     )
     message = f"{name} contains NaN or infinity: {some}, the first ({kind}) at {where}"
-    if can_miss and kind == "NaN" and not scipy.sparse.issparse(values):
-        message += f". If NaN means that an entry is missing, {SAY_MISSING}"
+    if can_miss and kind == "NaN":
+        dense = "give a dense array and " if scipy.sparse.issparse(values) else ""
+        message += f". If NaN means that an entry is missing, {dense}{SAY_MISSING}"
     raise ValueError(message)
 
 
@@ -228,14 +229,17 @@ def as_table(name: str, X: Any) -> Any:
     return as_csr(name, X) if scipy.sparse.issparse(X) else X
 
 
+def csr_rows(name: str, X: Any) -> Any:
+    """Return what `as_rows` does as a CSR array, also if it is dense."""
+    return scipy.sparse.csr_array(as_rows(name, X))
+
+
 def as_csr(name: str, X: Any) -> Any:
-    """Return ``X`` as a CSR array; raise ValueError if it is sparse and its indices are invalid.
+    """Return a sparse array as CSR; raise ValueError if its indices are invalid.
 
     Nothing is copied if X is CSR already. SciPy checks indices when an array is created, but not
     if they are changed afterwards; compiled code would then read outside of arrays.
     """
-    if not scipy.sparse.issparse(X):
-        return scipy.sparse.csr_array(X)
     if X.ndim != 2:
         message = f"{name} must be two-dimensional, got shape {X.shape}"
         raise ValueError(message)

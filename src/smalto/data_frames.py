@@ -28,21 +28,33 @@ def frame_to_array(name: str, X: Any) -> npt.NDArray[Any]:
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of a data frame, of pandas or polars; None if it has none."""
-    names = list(getattr(X, "columns", ()))
-    return names if names and all(isinstance(name, str) for name in names) else None
+    """Return the names of the columns of a data frame or Arrow table; None if it has none."""
+    for attribute in ("columns", "column_names"):  # of pandas and polars; of pyarrow
+        names = list(getattr(X, attribute, ()))
+        if names and all(isinstance(name, str) for name in names):
+            return names
+    return None
 
 
-def check_columns(name: str, X: Any, known: Sequence[str] | None) -> None:
-    """Raise ValueError if X is a data frame whose columns are not those that a model knows."""
-    given = column_names(X)
+def check_columns(name: str, X: Any, known: Sequence[str] | None, owner: str = "the model") -> None:
+    """Raise ValueError if X is a data frame whose columns are not those that its owner knows."""
+    check_names(name, column_names(X), known, owner)
+
+
+def check_names(
+    name: str,
+    given: Sequence[str] | None,
+    known: Sequence[str] | None,
+    owner: str = "the model",
+) -> None:
+    """Raise ValueError if columns have other names than those known, or another order."""
     if known is None or given is None or len(given) != len(known):
         return
     for column, (found, wanted) in enumerate(zip(given, known, strict=True)):
         if found != wanted:
             message = (
-                f"column {column} of {name} is {found[:80]!r}, that of the model is "
-                f"{wanted[:80]!r}: give the columns of the model in their order"
+                f"column {column} of {name} is {found!r:.80}, that of {owner} is "
+                f"{wanted!r:.80}: give the columns of {owner} in their order"
             )
             raise ValueError(message)
 

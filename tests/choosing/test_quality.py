@@ -131,6 +131,20 @@ def test_r2_of_constant_data():
     assert r2(ones, np.zeros((4, 1)), np.ones((1, 2))) == 0.0
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("value", [1.0, 0.1, 1e6])
+def test_r2_of_constant_data_is_judged_by_rounding(value, dtype):
+    constant = np.full((50, 7), value, dtype)
+    assert quality(NMF(1, random_state=0).fit(constant), constant).r2 == 1.0
+    codes, D = np.full((50, 1), value, dtype), np.ones((1, 7), dtype)
+    for factor, expected in [(1.0, 1.0), (1.0 + 4 * np.finfo(dtype).eps, 1.0), (0.999, 0.0)]:
+        assert r2(constant, codes * dtype(factor), D) == expected
+    # Little variance is not none.
+    varied = value * (1.0 + 1e-9 * np.random.default_rng(0).standard_normal((50, 7)))
+    assert r2(varied, np.ones((50, 1)), varied.mean(axis=0)[None]) == pytest.approx(0, abs=1e-3)
+    assert r2(varied, varied, np.eye(7)) == 1.0
+
+
 def test_tables():
     found = quality(learn(X, 8, Lasso(0.5), random_state=0), X)
     assert list(found.table["measure"])[:2] == ["cost", "held_out_cost"]

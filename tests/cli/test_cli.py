@@ -18,7 +18,7 @@ from smalto import cli, datasets
 from smalto.cli.app import app
 from smalto.cli.ctrl_c import INTERRUPTED
 from smalto.cli.errors import plain_errors
-from smalto.cli.inputs import names_of_columns
+from smalto.cli.inputs import names_of_columns, open_table
 from smalto.cli.outputs import write_figure
 from smalto.coders import Lasso
 from smalto.image import text_mask
@@ -497,3 +497,55 @@ def test_names_of_columns_may_be_quoted(tmp_path):
     assert run("report", tmp_path / "m.safetensors", "-o", out, "--force").exit_code == 0
     assert "size, in cm" in out.read_text()
     assert 'size, in cm, a "good" one, age\n' in run("info", tmp_path / "m.safetensors").output
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "m.safetensors"
+    path.write_text("1,2,3\n4,5,6\n7,8,10\n", encoding="utf-8-sig")
+    assert "3 samples of 3 numbers" in run("learn", path, "-o", out, "--atoms", 2).output
+    path.write_text("größe,b\n1,2\n3,4\n", encoding="utf-8-sig")
+    assert names_of_columns(path) == ["größe", "b"]
+    path.write_text("größe,b\n1,red\n3,4\n", encoding="utf-8-sig")
+    assert "column b must hold numbers" in run("learn", path, "-o", out, "--force").stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"1,2,3\n4,5\n7,8,9\n", "line 2 has 2 columns, but the first row has 3"),
+        (b"a,b,c\n1,2,3\n4,5\n7,8,9\n", "line 3 has 2 columns, but the first row has 3"),
+        (b"", "has no rows"),
+        (b"a,b,c\n", "has no rows"),
+        ("1,2\n3,4\n".encode("utf-16"), "is not text in UTF-8: save it as CSV in UTF-8"),
+        ("a,b\n1,2\n3,größe\n".encode("latin-1"), "is not text in UTF-8"),
+    ],
+)
+def test_text_that_is_no_table_is_refused_in_one_line(content, message, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    done = run("learn", path, "-o", tmp_path / "m.safetensors", "--atoms", 2)
+    assert done.exit_code == 1
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_first_row_that_numbers_the_columns_is_noted(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("0,1,2\n4,5,6\n7,8,10\n")
+    with pytest.warns(UserWarning, match=r"0 to 2, is taken for a sample: if it is a header"):
+        assert open_table(path).n_rows == 3
+    path.write_text("0\n1\n")
+    assert open_table(path).n_rows == 2
+
+
+def test_columns_in_another_order_are_refused(tmp_path):
+    data, other, out = (tmp_path / name for name in ("a.csv", "b.csv", "m.safetensors"))
+    rows = "".join(f"{i},{i % 3}\n" for i in range(30))
+    data.write_text("a,b\n" + rows)
+    other.write_text("b,a\n" + rows)
+    done = run("learn", data, "-o", out, "--atoms", 2, "--validation", other)
+    assert "column 0 of the held-out samples is 'b', that of the data is 'a'" in done.stderr
+    assert run("learn", data, "-o", out, "--atoms", 2, "--validation", data).exit_code == 0
+    done = run("encode", out, other, "-o", tmp_path / "c.npz")
+    assert "column 0 of" in done.stderr
+    assert "is 'b', that of the model is 'a'" in done.stderr

@@ -389,3 +389,31 @@ def test_groups_with_small_coefficients_need_more_than_float32_to_choose_atoms()
     np.testing.assert_allclose(codes.toarray(), C, atol=1e-13)
     np.testing.assert_array_equal(info.iterations, 3)
     assert codes.nnz == 36
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        ([None] * 4, ValueError, "missing labels, got None for row 0: give every row a label"),
+        ([1, None, 1, 2], ValueError, "got None for row 1"),
+        (["a", "b", np.nan, None], ValueError, "missing labels, got nan for row 2"),
+        (np.array(["a", "b", np.nan, "a"], object), ValueError, "got nan for row 2"),
+        (np.array([0, 1, "NaT", 1], "M8[D]"), ValueError, "got NaT for row 2"),
+        (np.array([0, 1, 2, "NaT"], "m8[s]"), ValueError, "got NaT for row 3"),
+        ([0.0, 1.0, np.inf, 1.0], ValueError, "NaN or infinity.*got inf for row 2"),
+        (np.array([1, "a", 1, "b"], object), TypeError, "of one kind .* got int, str: give"),
+        (np.ma.masked_equal([1, 1, 2, 2], 2), TypeError, "groups is a masked array"),
+    ],
+)
+def test_labels_that_are_missing_or_mixed_are_refused(labels, error, message):
+    X = np.random.default_rng(0).standard_normal((4, 3))
+    with pytest.raises(error, match=message):
+        encode(X, np.eye(3), JointOMP(1), groups=labels)
+
+
+@pytest.mark.parametrize("labels", [["b", "a", "b", "a"], [True, False, True, False]])
+def test_labels_may_be_objects(labels):
+    X = np.random.default_rng(0).standard_normal((4, 3))
+    got = encode(X, np.eye(3), JointOMP(1), groups=np.array(labels, object))
+    wanted = encode(X, np.eye(3), JointOMP(1), groups=[1, 0, 1, 0])
+    np.testing.assert_array_equal(got.toarray(), wanted.toarray())

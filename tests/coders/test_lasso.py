@@ -1,6 +1,8 @@
 """The lasso coder: exact on everything, whatever the road to it."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import naive
 import numpy as np
@@ -11,6 +13,7 @@ from scipy import sparse
 
 from smalto import encode, lasso_path
 from smalto.coders import Lasso, wanted_nonzeros
+from smalto.coders.chunks import Chunk
 from smalto.coders.coding import code_rows
 from smalto.coders.lasso import default_lam
 from smalto.coders.preparing import prepare
@@ -471,3 +474,34 @@ def test_codes_that_fall_short_of_the_optimum_are_mended():
     _, info = encode(X, D, Lasso(0.01), return_info=True)  # no warning
     assert np.all(info.gap <= 1e-3 * 0.5 * (X.astype(np.float64) ** 2).sum(axis=1))
     encode(X, D, Lasso(0.01, ridge=0.1), n_threads=1)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_mean_nonzeros_if_no_path_can_be_followed(monkeypatch, positive):
+    """Lam is then as small as it gets; it was said that no signal is correlated with any atom."""
+    X, D = ordinary()
+
+    def fail(*args):
+        raise ArithmeticError
+
+    monkeypatch.setattr(wanted_nonzeros, "follow", fail)
+    coder = Lasso(mean_nonzeros=3, positive=positive)
+    assert 0.0 < coder.resolve(X, D).lam < 1e-3 * (X @ D.T).max()
+    with pytest.raises(ValueError, match="no signal is correlated with any atom"):
+        coder.resolve(np.zeros_like(X), D)
+
+
+def test_a_spoilt_factor_does_not_send_the_search_in_circles():
+    """14 atoms in 5 dimensions: those that are nearly dependent join and leave, round after round."""
+    saved = json.loads(Path(__file__).with_name("cycling_lasso.json").read_text())
+    lam, q, G = saved["lam"], np.zeros((1, 16)), np.zeros((16, 16))
+    q[0, :14] = saved["q"]
+    for i, row in enumerate(saved["G"]):
+        G[i, : i + 1] = G[: i + 1, i] = row
+    chunk = Chunk(q, np.full(1, 4.0), np.zeros(1, np.int32), stuck=np.zeros(1, np.int64))
+    code = Lasso(lam).solver(G)(chunk).as_csr(16).toarray()[0]
+    left = q[0] - code @ G
+    assert np.abs(left).max() <= lam * (1 + 1e-12)
+    np.testing.assert_allclose(left[code != 0], lam * np.sign(code[code != 0]), rtol=1e-12)
+    assert chunk.rounds[0] < 40
+    assert chunk.stuck[0] == 0

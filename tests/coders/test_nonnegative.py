@@ -9,8 +9,9 @@ from problems import DEGENERATE, DTYPES, examples, problems
 from scipy.optimize import nnls
 
 from smalto import encode
-from smalto.coders import Lasso
+from smalto.coders import Lasso, lasso
 from smalto.coders import dense_nonnegative as dense
+from smalto.coders.chunks import Chunk
 from smalto.kernels.coding.nonnegative import compress, descend, make_panel
 
 NNLS = Lasso(0.0, positive=True)
@@ -135,3 +136,25 @@ def test_inverse_of_what_has_none():
     assert dense.inverse(np.eye(dense.WIDEST + 16)) is None
     G = np.diag([4.0, 0.0, 2.0])
     np.testing.assert_allclose(dense.inverse(G), np.diag([0.25, 0.0, 0.5]))
+
+
+def test_signals_that_are_stuck_in_the_dual_alone_are_not_counted(monkeypatch):
+    """They are compared with the optimum in any case; each one counted has its chunk certified."""
+    X, D = parts(k=16)
+    chunk = Chunk(
+        X @ D.T, (X * X).sum(axis=1), np.zeros(len(X), np.int32), stuck=np.zeros(1, np.int64)
+    )
+    solve, G = lasso._solve_rows, D @ D.T
+    calls = []
+
+    def stuck(exact, fast, chunk, *settings):
+        calls.append(len(chunk.Q))
+        chunk.tally().stuck[0] += 1
+        return solve(exact, fast, chunk, *settings)
+
+    monkeypatch.setattr(lasso, "_solve_rows", stuck)
+    codes = NNLS.solver(G)(chunk).as_csr(16)
+    assert calls == [len(X)]
+    assert chunk.stuck[0] == 0
+    expected = [nnls(D.T, x)[0] for x in X]
+    np.testing.assert_allclose(codes.toarray(), expected, atol=1e-9)

@@ -113,3 +113,13 @@ def test_bad_input(make, message):
 def test_signals_are_real_numbers(x):
     with pytest.raises(TypeError, match="x must hold real numbers, got dtype"):
         lasso_path(x, np.eye(2))
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
+def test_a_path_to_zero_reaches_zero(size):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, D = size * rng.standard_normal(5), rng.standard_normal((6, 5))
+        path = lasso_path(x, D)
+        np.testing.assert_array_equal(path.at(0), path.codes[[-1]].toarray()[0])
+        np.testing.assert_allclose(path.at(0) @ D, x, atol=1e-9 * size)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from problems import examples
 
 from smalto import encode
-from smalto.coders import Lasso
+from smalto.coders import Lasso, pivoting
 from smalto.coders.pivoting import pivoted
 
 
@@ -71,3 +71,22 @@ def test_codes_with_as_many_atoms_as_features_are_optimal():
     _, info = encode(X, D, Lasso(lam), penalty_weights=weights, return_info=True)
     assert (info.nonzeros >= m - 5).all()
     assert (info.gap <= 1e-8 * 0.5 * (X**2).sum(axis=1)).all()
+
+
+def test_a_singular_factor_ends_the_search(monkeypatch):
+    """The last atom may depend on the others in spite of all: the code so far is returned."""
+    rng = np.random.default_rng(0)
+    D, x = rng.standard_normal((12, 6)), rng.standard_normal(6)
+    solve, calls = pivoting._Basis.solve, []
+
+    def singular(self, right, slopes):
+        calls.append(1)
+        if len(calls) == 4:
+            raise np.linalg.LinAlgError
+        return solve(self, right, slopes)
+
+    monkeypatch.setattr(pivoting._Basis, "solve", singular)
+    code = pivoted(x, D, np.full(12, 0.1), False, np.zeros(12), 0.0, 1e9)
+    assert len(calls) == 4
+    left = x - code @ D
+    assert 0.5 * left @ left + 0.1 * np.abs(code).sum() < 0.5 * x @ x

@@ -303,3 +303,13 @@ def test_atoms_that_differ_by_more_than_the_rounding_of_float32(off):
     value = 0.5 * float(np.sum((x - codes.toarray().astype(float) @ D.astype(float)) ** 2))
     assert value <= info.gap[0] * (1 + 1e-3) + 1e-12  # the minimum is 0
     assert value <= 1e-3 or any("not proven optimal" in str(each.message) for each in caught)
+
+
+def test_coefficients_beyond_float32_are_refused():
+    """Of an atom of which hardly anything is known, nothing but its coefficient is huge."""
+    X, D = np.array([[1e15, 1.0]], np.float32), np.array([[1e-25, 1.0], [0.0, 1.0]], np.float32)
+    options = {"penalty_weights": [0.0, 1.0], "mask": np.array([[False, True]])}
+    with pytest.raises(ValueError, match="codes of X over D overflow float32"):
+        encode(X, D, Lasso(0.1), **options)
+    wide = encode(X.astype(np.float64), D.astype(np.float64), Lasso(0.1), **options)
+    np.testing.assert_allclose(wide.toarray(), [[1e40, 0.0]], rtol=1e-6)

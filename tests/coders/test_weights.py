@@ -62,6 +62,57 @@ def test_weights_of_the_coder_and_of_the_call_multiply():
     np.testing.assert_allclose(same, encode(X, D, Lasso(0.1)).toarray(), atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("size", [1.0, 1e60, 1e-60])
+@pytest.mark.parametrize("small", [1e-3, 1e-6, 1e-12, 1e-30])
+@pytest.mark.filterwarnings("ignore:.* codes are not proven optimal:RuntimeWarning")
+def test_one_atom_that_hardly_has_a_penalty(small, size, positive, dtype):
+    """Wherever the weights are given, codes are as good as exact ones; beyond 1e-8 it may be said
+    that this is not proven."""
+    X, D = ordinary()
+    X = (X + 2.0).astype(dtype)
+    D = np.vstack([D, np.full((1, D.shape[1]), D.shape[1] ** -0.5)]).astype(dtype)
+    weights = np.ones(len(D))
+    weights[-1] = small
+    lam = 0.2 / size
+    coders = (
+        Lasso(lam, positive=positive, penalty_weights=size * weights),
+        Lasso(lam, positive=positive),
+    )
+    every = encode(X, D, coders[0]), encode(X, D, coders[1], penalty_weights=size * weights)
+    wide = Lasso(0.2, positive=positive, penalty_weights=weights)
+    exact = encode(X.astype(np.float64), D.astype(np.float64), wide)
+    costs = []
+    for codes in (exact, *every):
+        left = X.astype(np.float64) - codes.toarray().astype(np.float64) @ D.astype(np.float64)
+        costs.append(0.5 * (left**2).sum(axis=1) + wide.penalty(codes.astype(np.float64)))
+    allowed = {np.float32: 1e-4, np.float64: 1e-9}[dtype] * 0.5 * (X**2).sum(axis=1)
+    assert np.all(costs[1] - costs[0] <= allowed)
+    assert np.all(costs[2] - costs[0] <= allowed)
+
+
+@pytest.mark.parametrize("sizes", [[1.0, 1e-20], [1.0, 1e20], [1e-8, 1e8], [1e-15, 1e3]])
+def test_a_ball_whose_weights_are_far_apart(sizes):
+    codes, info = encode(
+        np.array([[1.0, 2.0]]), np.diag(sizes), L1Ball(1.0), penalty_weights=sizes, return_info=True
+    )
+    np.testing.assert_allclose(codes.toarray() * sizes, [[0.0, 1.0]], rtol=1e-12)
+    assert info.gap[0] < 1e-12
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_start_may_have_an_atom_that_is_excluded(own):
+    X, D = ordinary()
+    start = encode(X, D, Lasso(0.05))
+    weights = np.ones(len(D))
+    weights[start.indices[0]] = np.inf
+    coder = Lasso(0.1, penalty_weights=weights if own else None)
+    options = {} if own else {"penalty_weights": weights}
+    codes = encode(X, D, coder, start=start, **options).toarray()
+    np.testing.assert_allclose(codes, encode(X, D, coder, **options).toarray(), atol=1e-12)
+
+
 @pytest.mark.parametrize("coder", [Lasso(0.1, ridge=0.2), ErrorBound(0.2), L1Ball(0.8)], ids=repr)
 @pytest.mark.parametrize("masked", [False, True])
 def test_gap(coder, masked):

@@ -93,6 +93,9 @@ def test_sparse_pca_hands_its_settings_to_the_parts():
     assert SparseCCA(1).set_params(constraint__gamma2=0.7).constraint == FusedLassoBall(
         SparseCCA(1).gamma1, 0.7
     )
+    pairs = SparseCCA(1, gamma1=0.5, gamma2=2.0).set_params(constraint__gamma2=0.7)
+    assert pairs.constraint == FusedLassoBall(0.5, 0.7)
+    pairs.fit(X, X[:, :4])  # gamma1 and gamma2 are in the constraint now
 
 
 @pytest.mark.parametrize(

@@ -455,3 +455,39 @@ def test_a_fit_that_is_refused_leaves_the_model_fit_to_go_on():
     with pytest.raises(ValueError, match="Negative values"):
         model.fit(-X, mask=np.random.default_rng(0).random(X.shape) < 0.3)
     model.partial_fit(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"sample_weight": np.full(80, np.inf)}, ValueError, "sample_weight"),
+        ({"sample_weight": ["a"] * 80}, TypeError, "sample_weight must hold real numbers"),
+        ({"sample_weight": np.ones(79)}, ValueError, r"sample_weight must have shape \(80,\)"),
+        ({"sample_weight": np.zeros(80)}, ValueError, "sample_weight is zero"),
+        ({"mask": np.zeros((3, 3), bool)}, ValueError, r"mask must have the shape .* got \(3, 3\)"),
+        ({"mask": np.full((80, 24), "")}, TypeError, "mask must hold booleans"),
+    ],
+)
+def test_weights_and_masks_are_checked_even_if_they_change_nothing(options, error, words):
+    X = planted(n=80)
+    for Y in (X, np.ma.masked_array(X)):
+        model = NMF(3, random_state=0)
+        with pytest.raises(error, match=words):
+            model.fit(Y, **options)
+        assert not hasattr(model, "n_features_in_")
+
+
+def test_weights_and_masks_that_change_nothing():
+    X = planted(n=80)
+    expected = NMF(3, random_state=0).fit(X)
+    for data, options in [
+        (np.ma.masked_array(X), {}),
+        (np.ma.masked_array(X, np.zeros(X.shape, bool)), {"mask": np.zeros(X.shape, bool)}),
+        (X.tolist(), {"mask": np.zeros(X.shape, int)}),
+        (X, {"sample_weight": np.full(80, 3)}),
+        (X, {"sample_weight": 3.0}),
+    ]:
+        other = NMF(3, random_state=0).fit(data, **options)
+        np.testing.assert_array_equal(other.components_, expected.components_)
+        assert other.stopped_ == expected.stopped_
+        assert other.reconstruction_err_ == expected.reconstruction_err_

@@ -164,7 +164,7 @@ def test_partial_fit_keeps_the_precision_it_began_with():
     estimator = model().partial_fit(samples(40, np.float32))
     estimator.partial_fit(samples(40)).partial_fit(np.ones((2, M), np.int8))
     assert estimator.components_.dtype == np.float32
-    with pytest.raises(ValueError, match="infinity"), np.errstate(over="ignore"):
+    with pytest.raises(ValueError, match=r"the values of X reach 1e\+140, more than .* float32"):
         estimator.partial_fit(np.full((2, M), 1e140))
 
 

@@ -248,6 +248,26 @@ def test_one_column_y_lists_and_pipelines():
         ({"scale": "yes"}, TypeError, "scale must be True or False"),
         ({"coder": Lasso}, TypeError, "did you mean Lasso"),
         ({"constraint": 1.0}, TypeError, "constraint must be"),
+        (
+            {"max_nonzeros_x": 2, "coder": Lasso(1.0)},
+            ValueError,
+            "max_nonzeros_x=2 and coder exclude each other",
+        ),
+        (
+            {"max_nonzeros_y": 2, "ordered": "x", "coder": Lasso(1.0)},
+            ValueError,
+            "max_nonzeros_y=2 and coder exclude each other",
+        ),
+        (
+            {"max_nonzeros_x": 2, "max_nonzeros_y": 5, "ordered": "x"},
+            ValueError,
+            "max_nonzeros_x=2 and max_nonzeros_y=5 exclude each other",
+        ),
+        (
+            {"gamma2": 2, "constraint": L2Ball()},
+            ValueError,
+            "gamma2=2 and constraint exclude each other",
+        ),
     ],
 )
 def test_wrong_settings(options, error, message):

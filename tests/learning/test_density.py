@@ -1,17 +1,20 @@
 """A wanted density of the atoms is reached, or a warning says what was reached."""
 
+import json
 import math
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from smalto import Model, SparsePCA, learn
+from smalto import NMF, Model, SparsePCA, encode, learn
 from smalto.coders import Lasso
 from smalto.constraints import ElasticNetBall, FusedLassoBall
 from smalto.constraints.density import density, find_gamma
 from smalto.learners import SGD, Batch, Online
+from smalto.learning import Log
 from smalto.learning.dictionary.wanted_density import feasible
 
 GENES = Path(os.environ.get("SMALTO_DATA", "")) / "breast_chin2006/breastdata.npz"
@@ -123,3 +126,48 @@ def test_the_search_ends_where_nothing_changes_or_at_a_jump():
     assert jump >= 7.0  # the nearer side
     limited = find_gamma(1.0, 0.1, lambda gamma: 0.3 if gamma < 7.0 else 0.09, reach=0.5)
     assert abs(math.log(limited)) <= 0.5
+
+
+HELD_OUT = np.random.default_rng(0).gamma(0.5, size=(80, 9))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SparsePCA(3, density=0.3, random_state=0),
+        SparsePCA(3, density=0.3, max_steps=2, random_state=0),
+        NMF(3, lam=0.005, constraint=ElasticNetBall(density=0.2, positive=True), random_state=0),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # other densities may be all there is
+def test_the_last_cost_of_held_out_samples_is_that_of_the_components(model):
+    model = clone(model).fit(HELD_OUT, validation=HELD_OUT)
+    assert model.history_[-1].test_cost == pytest.approx(-model.score(HELD_OUT), rel=1e-9)
+
+
+@pytest.mark.parametrize("end", [0, 6, 8])  # measured after step 8 anyway
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_last_cost_of_held_out_samples_is_that_of_the_result(end, tmp_path):
+    problem = Lasso(0.1), ElasticNetBall(density=0.3), Online(5)
+    options = {"validation": HELD_OUT, "validate_every": [4, 8]}
+
+    def run(max_steps, **more):
+        callbacks = [Log(tmp_path / "log.jsonl")]
+        limits = {"max_steps": max_steps, "callbacks": callbacks}
+        return learn(HELD_OUT, 4, *problem, **limits, **options, **more)
+
+    stop = {"max_seconds": 0.0} if end == 0 else {}
+    part, whole = run(end or 1, random_state=0, **stop), run(13, random_state=0)
+    for result in (part, whole):
+        codes = encode(HELD_OUT, result.D, result.coder)
+        left = np.sum((HELD_OUT - codes @ result.D) ** 2, axis=1)
+        cost = 0.5 * left + 0.1 * abs(codes).sum(axis=1)
+        assert result.history[-1].test_cost == pytest.approx(cost.mean(), rel=1e-9)
+    assert part.state.step == end
+    again = run(13, state=part.state)
+    np.testing.assert_array_equal(again.D, whole.D)
+    costs = [[(r.step, r.test_cost) for r in each.history] for each in (whole, again)]
+    assert costs[0] == costs[1]
+    rows = [json.loads(row) for row in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert rows[-1]["test_cost"] == again.history[-1].test_cost

@@ -346,3 +346,35 @@ def test_a_forged_coder_is_refused_by_the_name_of_its_field(field, value, tmp_pa
     write_file(path, "model", settings, {"D": np.eye(4)})
     with pytest.raises(ValueError, match=rf"does not hold a valid model: .*{field}"):
         Model.load(path)
+
+
+def _model(**info):
+    return Model(np.eye(3), Lasso(0.1), L2Ball(), info)
+
+
+def test_a_place_that_cannot_hold_a_file_is_named(tmp_path):
+    with pytest.raises(IsADirectoryError, match=r"is a folder: give the name of a file$"):
+        _model().save(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no folder .*none for m.safetensors: create it"):
+        _model().save(tmp_path / "none" / "m.safetensors")
+    path = tmp_path / ("m" * 300)
+    with pytest.raises(OSError, match="too long") as error:
+        _model().save(path)
+    assert error.value.filename == str(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (np.ones(3), TypeError, r"info\['x'\] must be made of strings.* an array of shape \(3,\)"),
+        ([1, {2, 3}], TypeError, r"info\['x'\]\[1\] must be .* got \{2, 3\}"),
+        ({"y": np.int64(3)}, TypeError, r"info\['x'\]\['y'\] must be .*\.item\(\)"),
+        ({1: 2}, TypeError, r"each key of info\['x'\] must be a string, got 1"),
+        (np.nan, ValueError, r"info\['x'\] must be finite, got nan"),
+    ],
+)
+def test_info_that_a_file_cannot_hold_is_named(value, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        _model(x=value).save(tmp_path / "m.safetensors")
+    assert list(tmp_path.iterdir()) == []

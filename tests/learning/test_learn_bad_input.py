@@ -141,3 +141,18 @@ def test_a_useless_lam_is_named_once():
     with pytest.warns(UserWarning, match="every code is zero: lam=1e\\+04") as caught:
         learn(X0, 5, Lasso(1e4), learner=Online(20), max_epochs=3, random_state=0)
     assert len(caught) == 1
+
+
+def test_a_run_is_resumed_with_its_own_seed():
+    state = learn(X0, 6, max_steps=1, random_state=0).state
+    with pytest.raises(ValueError, match="with random_state=0, but random_state=5 was given"):
+        learn(X0, 6, state=state, random_state=5, max_steps=2)
+    seeds = None, 0, np.int64(0), np.random.default_rng(5)
+    runs = [learn(X0, 6, state=state, random_state=seed, max_steps=2).D for seed in seeds]
+    assert all(np.array_equal(D, runs[0]) for D in runs)
+
+
+def test_held_out_samples_that_float32_cannot_hold_are_refused():
+    for size in (1e30, 1e60):
+        with pytest.raises(ValueError, match=r"values of validation reach .* scale them down"):
+            learn(X0.astype(np.float32), 6, validation=size * X0)

@@ -207,7 +207,7 @@ class OwnLearner(Learner):
     fault: str
 
     def rows_per_step(self, n_rows):
-        return 50
+        return {"no rows": 0, "half a row": 0.5}.get(self.fault, 50)
 
     def begin(self, D, n_rows):
         return (Stats.zeros(*D.shape),), None
@@ -225,6 +225,8 @@ class OwnLearner(Learner):
                     raise Bad
                 case "NaN":
                     state.D[3, 1] = np.nan
+                case "NaN in sums":
+                    state.stats[0].A[3, 1] = np.nan
                 case "shape":
                     state.D = state.D[:, :-1]
                 case "dtype":
@@ -237,6 +239,7 @@ class OwnLearner(Learner):
     ("fault", "says"),
     [
         ("NaN", "OwnLearner.update wrote NaN or infinity into atom 3"),
+        ("NaN in sums", "OwnLearner wrote NaN or infinity into the statistics"),
         ("shape", r"OwnLearner.update must leave the dictionary float64 of shape \(8, 12\)"),
         ("dtype", "OwnLearner.update must leave .* got float32"),
         ("kind", "OwnLearner.update must leave .* got list"),
@@ -251,6 +254,16 @@ def test_a_learner_that_spoils_the_dictionary_is_named(fault, says):
     with pytest.raises(ValueError, match=says):
         model.partial_fit(X[100:150])
     assert pickle.dumps((model.components_, model.state_.step, model.state_.D)) == before
+
+
+@pytest.mark.parametrize("data", [X, lambda epoch: iter([X[:100], X[100:]])])
+@pytest.mark.parametrize(
+    ("fault", "error", "says"),
+    [("no rows", ValueError, ">= 1, got 0"), ("half a row", TypeError, "integer, got 0.5")],
+)
+def test_a_learner_that_draws_nothing_is_named(fault, error, says, data):
+    with pytest.raises(error, match=f"samples that OwnLearner draws must be (an )?{says}"):
+        learn(data, 8, CODER, learner=OwnLearner(fault), random_state=0)
 
 
 def test_a_learner_that_raises_is_named():
@@ -269,12 +282,36 @@ def _raise(state, record):
         raise Bad
 
 
-@pytest.mark.parametrize("callback", [_spoil, _raise])
+def _spoil_sums(state, record):
+    if state.step == 2:
+        state.stats[-1].B[5, 0] = np.inf
+
+
+def _spoil_weight(state, record):
+    if state.step == 2:
+        state.stats[0].weight = np.nan
+
+
+def _lengthen(state, record):
+    if state.step == 2:
+        state.D[5] *= 3.0
+
+
+SAYS = {
+    _spoil: "_spoil wrote NaN .* into atom 5",
+    _spoil_sums: "_spoil_sums wrote NaN or infinity into the statistics",
+    _spoil_weight: "_spoil_weight wrote NaN or infinity into the statistics",
+    _lengthen: r"_lengthen left atom 5 outside the set L2Ball\(.*\): its gauge is 3",
+    _raise: None,
+}
+
+
+@pytest.mark.parametrize("callback", SAYS)
 def test_a_callback_that_fails_is_named_and_the_model_stays(callback):
     settings = {"coder": CODER, "learner": Online(50), "random_state": 0}
     model = DictionaryLearning(8, callbacks=[callback], **settings).partial_fit(X[:50])
     before = model.components_.copy()
-    error, says = (Bad, None) if callback is _raise else (ValueError, "wrote NaN .* into atom 5")
+    error, says = Bad if callback is _raise else ValueError, SAYS[callback]
     with pytest.raises(error, match=says) as caught:
         model.partial_fit(X[50:100])
     assert any(callback.__name__ in text for text in [str(caught.value), *caught.value.__notes__])
@@ -285,6 +322,13 @@ def test_a_callback_that_fails_is_named_and_the_model_stays(callback):
     with pytest.raises(error):
         learn(X, 8, state=resumed, max_steps=4, callbacks=[callback])
     assert np.array_equal(resumed.D, D)
+
+
+def test_a_callback_may_change_atoms_within_their_set():
+    def halve(state, record):
+        state.D *= 0.5
+
+    learn(X, 8, CODER, learner=Online(50), callbacks=[halve], random_state=0)
 
 
 class OwnSource(Source):

@@ -185,3 +185,9 @@ def test_what_is_not_a_table_of_numbers_is_refused(tmp_path):
         as_source(pa.table({"a": [1.0], "b": ["text"]}))
     with pytest.raises(ValueError, match="buffer_rows must be >= 1, got 0"):
         as_source(np.load(tmp_path / "x.npy", mmap_mode="r").real, buffer_rows=0)
+
+
+def test_a_folder_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"'\.' is a folder, and a file must end in one of"):
+        as_source(".")

@@ -73,3 +73,38 @@ def test_paths_are_for_learning(path):
     for call in (lambda: encode(path, np.eye(3)), lambda: fitted.transform(path)):
         with pytest.raises(TypeError, match=r"got the path 'x.npy': load it first"):
             call()
+
+
+def test_columns_in_another_order_are_refused():
+    frame, other = _frame(), _frame()[["b", "a", "c"]]
+    stop = "column 0 of {} is 'b', that of {} is 'a': give the columns of"
+    settings = {"coder": CODER, "random_state": 0}
+    with pytest.raises(ValueError, match=stop.format("validation", "the data")):
+        learn(frame, 3, validation=other, **settings)
+    with pytest.raises(ValueError, match=stop.format("validation", "the data")):
+        learn([frame, frame], 3, validation=other, **settings)
+    with pytest.raises(
+        ValueError, match=stop.format("batch 1 of the stream .*", "earlier batches")
+    ):
+        learn([frame, other], 3, **settings)
+    with pytest.raises(
+        ValueError, match=stop.format("batch 2 of the stream .*", "earlier batches")
+    ):
+        learn([VALUES, frame, other], 3, **settings)
+    for fine in (frame, VALUES, pd.DataFrame(VALUES)):  # the same names, or none
+        learn([frame, fine], 3, validation=fine, **settings)
+
+
+def test_columns_of_arrow_tables_have_names_too():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table(_frame())
+    with pytest.raises(ValueError, match="column 0 of validation is 'b', that of the data is 'a'"):
+        learn(table, 3, CODER, validation=table.select(["b", "a", "c"]))
+
+
+@pytest.mark.parametrize("model", [DictionaryLearning(2, coder=CODER), NMF(2), NMF(2, lam=0.1)])
+def test_held_out_columns_in_another_order_are_refused(model):
+    frame = _frame()
+    with pytest.raises(ValueError, match="column 0 of validation is 'c', that of the data is 'a'"):
+        model.fit(frame, validation=frame[["c", "b", "a"]])
+    model.fit(frame, validation=frame)

@@ -167,3 +167,22 @@ def test_codes_written_by_scipy_are_a_source(tmp_path):
     source = as_source(tmp_path / "codes.npz")
     assert (source.n_rows, source.n_features) == X.shape
     assert np.array_equal(source.rows(np.arange(20)).toarray(), X.toarray())
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_entries_cannot_be_missing_from_a_sparse_array(bad):
+    X = np.random.default_rng(0).random((40, 6))
+    X[3, 2] = bad
+    X = sparse.csr_array(X)
+    doors = [
+        lambda: encode(X, np.eye(6), missing="nan"),
+        lambda: learn(X, 4, missing="nan"),
+        lambda: learn([X, X], 4, missing="nan"),
+        lambda: DictionaryLearning(4, missing="nan").fit(X),
+        lambda: DictionaryLearning(4, missing="nan").partial_fit(X),
+        lambda: NMF(4, missing="nan").fit(X),
+    ]
+    way_out = "give a dense array and say missing" if np.isnan(bad) else ""
+    for door in doors:
+        with pytest.raises(ValueError, match=rf"contains NaN or infinity.*\(3, 2\).*{way_out}"):
+            door()

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import scipy
 
-from smalto.checks import Array, Matrix, as_csr, as_rows, check_finite, check_number
+from smalto.checks import Array, Matrix, as_rows, check_finite, check_number, csr_rows, float_dtype
 from smalto.choosing.held_out import row_slices
 from smalto.choosing.matching import match, unit_atoms
 
 _ROWS_AT_ONCE = 4096
+_FEW = 8  # units of rounding that count as nothing
 
 
 def r2(X: Any, codes: Matrix, D: Matrix) -> float:
@@ -30,7 +31,8 @@ def r2(X: Any, codes: Matrix, D: Matrix) -> float:
     Returns
     -------
     float
-        1 for a perfect approximation, 0 for one as good as the mean of each feature.
+        1 for a perfect approximation, 0 for one as good as the mean of each feature. If features
+        are constant up to rounding, it is 1 if the error is no more than rounding, and else 0.
 
     See Also
     --------
@@ -44,12 +46,14 @@ def r2(X: Any, codes: Matrix, D: Matrix) -> float:
     >>> r2(X, X, np.eye(2))
     1.0
     """
-    X, C, D = as_rows("X", X), _codes(codes), _dictionary(D)
+    X, C = as_rows("X", X), _codes(codes)
+    eps = max(float(np.finfo(float_dtype(part.dtype)).eps) for part in (X, C, as_rows("D", D)))
+    D = _dictionary(D)
     if C.shape[0] != X.shape[0] or C.shape[1] != len(D) or X.shape[1] != D.shape[1]:
         message = f"X {X.shape}, codes {C.shape} and D {D.shape} do not fit together"
         raise ValueError(message)
     m = X.shape[1]
-    left, sums, squares, counts = 0.0, np.zeros(m), np.zeros(m), np.zeros(m)
+    left, norm, sums, squares, counts = 0.0, 0.0, np.zeros(m), np.zeros(m), np.zeros(m)
     shift = None
     for rows in row_slices(X.shape[0], _ROWS_AT_ONCE):
         part = X[rows].toarray() if scipy.sparse.issparse(X) else np.asarray(X[rows])
@@ -57,15 +61,17 @@ def r2(X: Any, codes: Matrix, D: Matrix) -> float:
         known = ~np.isnan(part)
         error = np.where(known, part - C[rows] @ D, 0.0)
         left += float(np.vdot(error, error))
+        values = np.where(known, part, 0.0)
+        norm += float(np.vdot(values, values))
         if shift is None:  # sums of differences from it lose less to rounding
-            shift = np.where(known, part, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+            shift = values.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
         moved = np.where(known, part - shift, 0.0)
         sums += moved.sum(axis=0)
         squares += (moved * moved).sum(axis=0)
         counts += known.sum(axis=0)
     total = float((squares - sums**2 / np.maximum(counts, 1.0)).sum())
-    if not total > 0:
-        return 1.0 if left == 0 else 0.0
+    if not total > (_FEW * np.finfo(np.float64).eps) ** 2 * norm:
+        return 1.0 if left <= _FEW * eps * norm else 0.0
     return 1.0 - left / total
 
 
@@ -259,6 +265,6 @@ def _dictionary(D: Matrix, name: str = "D") -> Array:
 
 
 def _codes(codes: Matrix) -> Any:
-    table = as_csr("codes", as_rows("codes", codes))
+    table = csr_rows("codes", codes)
     check_finite("codes", table)
     return table

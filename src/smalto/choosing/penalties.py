@@ -29,14 +29,11 @@ def leaves_open(template: Factorization) -> bool:
 
 
 def usual_lams(X: Rows) -> list[float] | None:
-    """Return the default λ of X, a quarter and a sixteenth of it, in three digits.
-
-    None if it is 0, or unknown.
-    """
+    """Return the default λ of X, a quarter and a sixteenth of it; None if it is 0, or unknown."""
     rows = in_memory(some_rows(X))
     if isinstance(rows, np.ma.MaskedArray):
         rows = rows.compressed()
     elif not scipy.sparse.issparse(rows):
         rows = rows[~np.isnan(rows)]
     lam = default_lam(rows)
-    return [float(f"{lam / part:.3g}") for part in PARTS] if 0.0 < lam < np.inf else None
+    return [lam / part for part in PARTS] if 0.0 < lam < np.inf else None

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from smalto.checks import Array
 from smalto.cli.errors import fail
 from smalto.cli.outputs import STREAM
+from smalto.data_frames import check_names
+from smalto.warn import warn
 
 if TYPE_CHECKING:
     from smalto.image.files.picture_file import PictureFile
+
+_ENCODING = "utf-8-sig"  # of tables; Excel begins its "CSV UTF-8" with a mark that is no text
 
 
 def is_picture(path: Path) -> bool:
@@ -54,7 +60,9 @@ def open_table(path: Path, *, missing: bool = False) -> Any:
 def open_samples(data: Path, missing: bool, learned: Any) -> Any:
     """Open the samples for a model: the rows of a table, or the patches of pictures, row by row."""
     if data == STREAM or not is_picture(data):
-        return open_table(data, missing=missing)
+        samples = open_table(data, missing=missing)
+        check_names(str(data), names_of_columns(data), learned.info.get("names"))
+        return samples
     from smalto.image import PatchSource
 
     patch = learned.info.get("patch")
@@ -69,8 +77,7 @@ def names_of_columns(path: Path) -> list[str] | None:
     """Return the names in the first line of a text file with a table, if it has some."""
     if path.suffix.lower() not in (".csv", ".tsv", ".txt") or not path.is_file():
         return None
-    with path.open() as file:
-        first = file.readline()
+    first = _first_line(path)
     names = _cells(first, _separator(first))
     return None if all(_is_number(name) for name in names) else names
 
@@ -87,31 +94,70 @@ def _from_stream() -> Array:
 
 def _read_text(path: Path) -> Array:
     """Read numbers separated by commas, tabs, semicolons or spaces; skip a header of names."""
-    with path.open() as file:
-        first = file.readline()
+    first = _first_line(path)
     separator = _separator(first)
-    header = 0 if all(_is_number(part) for part in _cells(first, separator)) else 1
+    cells = _cells(first, separator)
+    header = 0 if all(_is_number(part) for part in cells) else 1
     try:
-        table = np.genfromtxt(
-            path,
-            delimiter=separator,
-            skip_header=header,
-            dtype=np.float64,
-            ndmin=2,
-            missing_values=("", "NA"),
-        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "genfromtxt: Empty input file")
+            table = np.genfromtxt(
+                path,
+                delimiter=separator,
+                skip_header=header,
+                dtype=np.float64,
+                ndmin=2,
+                missing_values=("", "NA"),
+                encoding=_ENCODING,
+            )
+    except UnicodeDecodeError:
+        _refuse_encoding(path)
     except ValueError as error:
-        fail(f"{path} is not a table of numbers: {str(error).splitlines()[0]}")
+        fail(f"{path} is not a table of numbers: {_reason(error)}")
     if table.size == 0:
         fail(f"{path} has no rows")
     if np.isnan(table).any():
         _refuse_text(path, separator, header, table, first)
+    _warn_of_numbered_columns(path, cells)
     return np.asarray(table)
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open(encoding=_ENCODING) as file:
+            return file.readline()
+    except UnicodeDecodeError:
+        _refuse_encoding(path)
+
+
+def _refuse_encoding(path: Path) -> NoReturn:
+    fail(f"{path} is not text in UTF-8: save it as CSV in UTF-8")
+
+
+def _reason(error: ValueError) -> str:
+    """Return why NumPy could not read a table: the first of its lines that is unlike the others."""
+    found = re.search(r"Line #(\d+) \(got (\d+) columns instead of (\d+)\)", str(error))
+    if found is None:
+        return str(error).splitlines()[0]
+    line, count, wanted = found.groups()
+    return f"line {line} has {count} columns, but the first row has {wanted}"
+
+
+def _warn_of_numbered_columns(path: Path, cells: list[str]) -> None:
+    """Warn if the first row is 0, 1, 2, ...: pandas numbers columns without names like this."""
+    count = len(cells)
+    if count > 1 and cells == [str(number) for number in range(count)]:
+        warn(
+            f"the first row of {path}, 0 to {count - 1}, is taken for a sample: if it is a header, "
+            "remove it"
+        )
 
 
 def _refuse_text(path: Path, separator: str | None, header: int, table: Array, first: str) -> None:
     """Fail, with the name of the column, if something other than a number was read as NaN."""
-    texts = np.genfromtxt(path, delimiter=separator, skip_header=header, dtype=str, ndmin=2)
+    texts = np.genfromtxt(
+        path, delimiter=separator, skip_header=header, dtype=str, ndmin=2, encoding=_ENCODING
+    )
     if texts.shape != table.shape:
         return
     for row, column in np.argwhere(np.isnan(table)):

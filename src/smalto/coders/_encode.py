@@ -11,11 +11,10 @@ import scipy
 from smalto.checks import (
     Array,
     Matrix,
-    as_csr,
     as_dictionary,
     as_floats,
-    as_rows,
     check_finite,
+    csr_rows,
     float_dtype,
 )
 from smalto.coders.base import Coder, check_coder, check_takes
@@ -235,7 +234,7 @@ def _lengths(codes: Codes, signals: Signals, n_atoms: int) -> Array:
 
 
 def _check_start(start: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Codes:
-    start = as_csr("start", as_rows("start", start))
+    start = csr_rows("start", start)
     if start.shape != shape:
         message = f"start must have shape {shape} (rows of X, atoms of D), got {start.shape}"
         raise ValueError(message)

@@ -156,6 +156,18 @@ class Coder(ABC):
         """Return the penalty weights (1, k) of this problem; None, the default, if it has none."""
         return None
 
+    def unweighted(self) -> Coder:
+        """Return this problem without its own penalty weights."""
+        return self
+
+    def all_weights(self, weights: Array | None) -> Array | None:
+        """Return the weights of this problem (1, k) times those of signals (n or 1, k)."""
+        own = self.own_weights()
+        if own is None or weights is None:
+            return weights if own is None else own
+        with np.errstate(invalid="ignore"):  # infinity excludes an atom, also if times zero
+            return np.asarray(np.nan_to_num(own * weights, nan=np.inf, posinf=np.inf))
+
     def eliminated(self) -> tuple[Coder, float]:
         """Return the problem of the other atoms, without its ridge, and the ridge.
 

@@ -74,7 +74,7 @@ class Pursuit:
         while len(best.atoms) < self.most and best.error > self.eps:
             outside = np.einsum("ij,ij->i", best.rest, best.rest)
             able = free & (outside > DEPENDENT[dtype.itemsize] * norms)
-            c = best.left @ D.T
+            c = best.left @ best.rest.T  # in the span, the residual is rounding
             c = np.maximum(c, 0.0) if self.positive else c
             score = np.where(able, (c * c).sum(axis=0), 0.0)
             gains = np.divide(score, outside, out=np.zeros_like(score), where=able)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from smalto.checks import Array, Matrix, as_csr, as_dictionary, as_rows, check_finite
+from smalto.checks import Array, Matrix, as_dictionary, check_finite, csr_rows
 from smalto.coders.base import Certified, Coder, check_coder, check_takes
 from smalto.coders.chunks import Residuals, residuals
 from smalto.coders.codes import compressed
@@ -97,7 +97,7 @@ def duality_gap(
         raise ValueError(message)
     signals = as_signals("X", X, mask, missing)
     D = as_dictionary(D, signals.X.shape[1], np.dtype(np.float64))
-    codes = as_csr("codes", as_rows("codes", codes))
+    codes = csr_rows("codes", codes)
     if codes.shape != (len(signals), len(D)):
         message = f"codes must have shape {(len(signals), len(D))}, got {codes.shape}"
         raise ValueError(message)

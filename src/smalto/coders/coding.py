@@ -29,6 +29,7 @@ from smalto.coders.preparing import (
     solve_part,
 )
 from smalto.coders.scaling import (
+    check_in_range,
     number_exponent,
     scaled_codes,
     scaled_signals,
@@ -106,18 +107,16 @@ def code_rows(
 
 
 def _with_ordinary_weights(signals: Signals, prepared: Prepared) -> tuple[Signals, Prepared]:
-    """Return penalty weights of ordinary size, and the problem for them."""
-    weights = signals.penalty_weights
+    """Return all penalty weights as those of the signals, of ordinary size, and the problem for them."""
+    weights = prepared.problem.all_weights(signals.penalty_weights)
     if weights is None:
         return signals, prepared
+    prepared = prepared.unweighted
     top = float(np.max(weights, where=np.isfinite(weights), initial=0.0))
     exponent = number_exponent(top)
-    if not exponent:
-        return signals, prepared
-    return (
-        replace(signals, penalty_weights=np.ldexp(weights, -exponent)),
-        prepared.at(0, exponent),
-    )
+    if exponent:
+        weights, prepared = np.ldexp(weights, -exponent), prepared.at(0, exponent)
+    return replace(signals, penalty_weights=weights), prepared
 
 
 def _code_part(
@@ -279,7 +278,9 @@ def _code_in_float64(
     """
     wide = replace(part, X=as_floats(part.X, np.dtype(np.float64)))
     coded = _code_chunk(wide, squared_norms(wide.X), prepared.double, start, numbers, measured)
-    codes = coded.codes._replace(values=coded.codes.values.astype(np.float32))
+    with np.errstate(over="ignore"):
+        codes = coded.codes._replace(values=coded.codes.values.astype(np.float32))
+    check_in_range(codes.values)
     found = cancelling(codes, coded.norms, prepared.problem, prepared.sizes)
     if coded.short is not None:
         found = found | (coded.short > 0)
@@ -332,7 +333,9 @@ def _code_freely(
         signals = replace(some.signals, X=as_floats(some.signals.X, dtype))
         own = None if numbers is None else numbers[some.rows]
         coded = _code_part(signals, rest, None, own, measured)
-        codes, lost = made.completed(coded.codes, some.X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            codes, lost = made.completed(coded.codes, some.X)
+        check_in_range(codes.values)
         whole = norms[some.rows].astype(np.float64)
         unit = np.where(whole > 0, 0.5 * whole, 1.0)
         short = np.zeros(len(whole)) if coded.short is None else coded.short

@@ -117,10 +117,11 @@ def _shrink_to_radius(codes: Codes, radii: Array) -> int:
 
 def _above_rounding(Q: Array, G: Array, chunk: Chunk) -> Array:
     """Return the correlations Q, set to zero for signals where they are only rounding errors."""
-    width = Q.shape[1]
-    longest = float(np.sqrt(max(G[:: width + 1].max(initial=0.0), 0.0)))
+    sizes = np.sqrt(np.maximum(G[:: Q.shape[1] + 1], 0.0), dtype=np.float64)
     if chunk.own is not None and chunk.own.weights is not None:
-        longest /= float(chunk.own.weights.min(initial=np.inf))
+        longest = (sizes / chunk.own.weights).max(axis=1, initial=0.0)
+    else:
+        longest = sizes.max(initial=0.0)
     floor = 16.0 * np.finfo(Q.dtype).eps * longest * np.sqrt(chunk.norms)
     lost = np.abs(Q).max(axis=1, initial=0.0) <= floor
     return np.where(lost[:, None], Q.dtype.type(0), Q) if lost.any() else Q

@@ -148,6 +148,10 @@ class Lasso(Coder):
         weights = self.penalty_weights
         return None if weights is None else np.asarray(weights, np.float64)[None, :]
 
+    def unweighted(self) -> Lasso:
+        """Return this problem without its own penalty weights."""
+        return replace(self, penalty_weights=None)
+
     def eliminated(self) -> tuple[Lasso, float]:
         """Return the problem of the other atoms, without its ridge, and the ridge."""
         weights = self.penalty_weights
@@ -230,7 +234,7 @@ class Lasso(Coder):
         if self.ridge:
             G = G.copy()
             G[np.diag_indices(width)] += G.dtype.type(self.ridge)
-        weights = self._all_weights(None)
+        weights = self.all_weights(None)
         if weights is not None:
             weights = np.pad(weights, ((0, 0), (0, width - weights.shape[1])), constant_values=1.0)
         exact = G.reshape(-1)
@@ -309,7 +313,7 @@ class Lasso(Coder):
         self, codes: Any, weights: Array | None, groups: Array | None = None
     ) -> Array:
         """Return the penalty with weights of the signals, multiplied by those of this problem."""
-        weights = self._all_weights(weights)
+        weights = self.all_weights(weights)
         if weights is None:
             return _elastic_net(codes.indptr, codes.data, self.lam or 0.0, self.ridge)
         # The coefficient of an infinite weight is 0, and its penalty is 0.
@@ -317,14 +321,6 @@ class Lasso(Coder):
         sizes = np.asarray(abs(codes).multiply(finite).sum(axis=1)).ravel()
         squares = _elastic_net(codes.indptr, codes.data, 0.0, self.ridge)
         return np.asarray(float(self.lam or 0.0) * sizes + squares)
-
-    def _all_weights(self, weights: Array | None) -> Array | None:
-        """Return the weights of this problem (1, k) times those of signals (n or 1, k)."""
-        own = self.own_weights()
-        if own is None or weights is None:
-            return weights if own is None else own
-        with np.errstate(invalid="ignore"):  # infinity excludes an atom, also if times zero
-            return np.asarray(np.nan_to_num(own * weights, nan=np.inf, posinf=np.inf))
 
     def gap(self, left: Residuals) -> Array:
         """Return the duality gap of each row; its scaled residual is the dual point.
@@ -338,7 +334,7 @@ class Lasso(Coder):
         squares = left.squares + ridge * sizes
         if ridge:
             left = left._replace(C=left.C - ridge * codes.toarray())
-        top = left._replace(weights=self._all_weights(left.weights)).steepest(self.positive)
+        top = left._replace(weights=self.all_weights(left.weights)).steepest(self.positive)
         scale = np.minimum(1.0, np.divide(lam, top, out=np.ones_like(top), where=top > lam))
         primal = 0.5 * left.squares + self.weighted_penalty(codes, left.weights)
         # The dual value of θ = scale · r is ⟨x, θ⟩ − ½‖θ‖², and ⟨x, r⟩ = ‖r‖² + ⟨αD, r⟩.
@@ -356,7 +352,7 @@ class Lasso(Coder):
             longest = by_ridge if longest is None else np.minimum(longest, by_ridge)
         if longest is None:
             return np.full(len(inner), np.inf)
-        weights = self._all_weights(left.weights)
+        weights = self.all_weights(left.weights)
         if weights is not None:  # an infinite weight excludes an atom
             longest = np.where(np.isfinite(weights), longest, 0.0)
         rise = np.maximum(left.C, 0.0) if self.positive else np.abs(left.C)

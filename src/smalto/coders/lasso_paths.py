@@ -34,6 +34,8 @@ from smalto.kernels.coding.lars import (
     make_path_scratch,
 )
 
+_ROUNDING = 1e-12  # of the last kink, relative to the first
+
 
 @dataclass(frozen=True)
 class Path:
@@ -59,6 +61,8 @@ class Path:
         """Return the code (k,) at ``lam``; raise ValueError if the path ends above it."""
         lam = check_number("lam", lam, low=0)
         last = float(self.lams[-1])
+        if last - _ROUNDING * float(self.lams[0]) <= lam < last:
+            lam = last
         if lam < last:
             message = f"the path ends at lam={last:.3g}, got lam={lam:.3g}: give lasso_path a smaller lam_end"
             raise ValueError(message)

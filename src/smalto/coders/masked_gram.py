@@ -63,10 +63,12 @@ def with_fast_rows(gram: Gram, fast: Array) -> Gram:
         return gram
     if gram.fast is gram.exact:
         return gram._replace(fast_lazy=lazy)
+    with np.errstate(over="ignore"):  # of tiny weights, whose codes are solved again
+        inverse = lazy.inverse.astype(np.float32)
     fast_lazy = lazy._replace(
         shared=fast,
         features=lazy.features.astype(np.float32),
-        inverse=lazy.inverse.astype(np.float32),
+        inverse=inverse,
         made=lazy.made.copy(),
         atoms=lazy.atoms.astype(np.float32),
         gathered=lazy.gathered.copy(),
@@ -91,23 +93,33 @@ def in_own_units(own: OwnGram | None, Q: Array) -> Array:
     """Return the correlations with the atoms d_j / w_j, given those with the atoms d_j."""
     if own is None or own.weights is None:
         return Q
-    return np.ascontiguousarray(Q / own.weights, Q.dtype)
+    with np.errstate(over="ignore"):  # of tiny weights, whose codes are solved again
+        return np.ascontiguousarray(Q / own.weights, Q.dtype)
 
 
 def from_own_units(own: OwnGram | None, codes: Codes) -> Codes:
     """Return the coefficients of the atoms d_j, given those of the atoms d_j / w_j."""
     if own is None or own.weights is None:
         return codes
+    with np.errstate(over="ignore"):  # of tiny weights, whose codes are solved again
+        values = (codes.values / _of_entries(own.weights, codes)).astype(codes.values.dtype)
+    return codes._replace(values=values)
+
+
+def _of_entries(weights: Array, codes: Codes) -> Array:
+    """Return the weight of each nonzero of the codes."""
     rows = np.repeat(np.arange(len(codes.indptr) - 1), np.diff(codes.indptr))
-    weights = own.weights[rows, codes.indices]
-    return codes._replace(values=(codes.values / weights).astype(codes.values.dtype))
+    return weights[rows, codes.indices]
 
 
 def start_in_own_units(own: OwnGram | None, start: Codes | None) -> Codes | None:
     """Return the coefficients of the atoms d_j / w_j, given those of the atoms d_j."""
     if start is None or own is None or own.weights is None:
         return start
-    return from_own_units(own._replace(weights=1.0 / own.weights), start)
+    weights = _of_entries(own.weights, start)
+    used = np.isfinite(weights)  # an infinite weight excludes an atom
+    values = np.where(used, start.values * np.where(used, weights, 1.0), 0.0)
+    return start._replace(values=values.astype(start.values.dtype))
 
 
 def whole_gram(own: OwnGram, row: int, ridge: float = 0.0) -> Array:

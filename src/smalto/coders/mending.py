@@ -381,7 +381,7 @@ def warn_if_short(short: Array | None, coder: Coder, dtype: np.dtype[Any]) -> No
     count = int(np.count_nonzero(~(short <= PROMISED_GAP[dtype.itemsize])))
     if not count:
         return
-    worst = float(np.max(short))
+    worst = float(np.max(np.nan_to_num(short, nan=np.inf)))
     if coder.error_bound() is not None and worst >= 1.0:
         how = f"their errors above eps, by up to {worst - 1.0:.1e} of ‖x‖²"
     elif is_certified(type(coder)):

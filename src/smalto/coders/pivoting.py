@@ -107,7 +107,10 @@ def pivoted(
     lowest, idle = np.inf, 0
     while most > 0:
         code = np.where(np.isin(np.arange(k), basis.atoms), code, 0.0)
-        most -= _descend(x, basis, code, lams)
+        try:
+            most -= _descend(x, basis, code, lams)
+        except np.linalg.LinAlgError:  # the last atom to join depends on the others after all
+            break
         left = x - code @ D
         c = D @ left
         over = np.where(usable, (c if positive else np.abs(c)) - lams, -np.inf)

@@ -123,6 +123,14 @@ class Prepared:
         own: dict[str, Any] = {"others": {}, "eliminations": {}}
         return replace(self, padded=self.wide, given_gram=None, slack=0.0, **own)
 
+    @cached_property
+    def unweighted(self) -> Prepared:
+        """The same without the penalty weights of the coder, for signals that have them."""
+        if self.problem.own_weights() is None:
+            return self
+        own: dict[str, Any] = {"others": {}, "eliminations": {}}
+        return replace(self, problem=self.problem.unweighted(), given_gram=self.G, **own)
+
     def at(self, signals: int, weights: int = 0) -> Prepared:
         """Return the same for signals and penalty weights divided by powers of two."""
         if (signals, weights) not in self.others:
@@ -161,7 +169,7 @@ def prepare(
     if prepared.linear is None:
         if G is None:
             prepared = replace(prepared, given_gram=gram(padded, n_threads))
-        _ = prepared.solve  # made here, once, and not by each of the threads
+        _ = prepared.unweighted.solve  # made here, once, and not by each of the threads
     return prepared
 
 

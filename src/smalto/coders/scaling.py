@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from smalto.checks import Array, Rows
+from smalto.checks import Array, Rows, sum_is_finite
 from smalto.coders.codes import Codes
 from smalto.coders.signals import Signals
 
@@ -146,6 +146,13 @@ def scaled_signals(signals: Signals, rows: Array, exponent: int) -> Signals:
     return replace(part, X=shifted(part.X, -exponent))
 
 
+def check_in_range(values: Array) -> None:
+    """Raise ValueError if coefficients have overflowed their type."""
+    if not sum_is_finite(values) and not np.isfinite(values).all():
+        message = f"the codes of X over D overflow {values.dtype}: scale X down or D up"
+        raise ValueError(message)
+
+
 def scaled_codes(codes: Codes, signals: Any, atoms: Array | None) -> Codes:
     """Return codes times ``2^(signals − atoms)``: exponents of signals and of atoms."""
     power = np.repeat(signals, np.diff(codes.indptr)) if np.ndim(signals) else signals
@@ -153,10 +160,7 @@ def scaled_codes(codes: Codes, signals: Any, atoms: Array | None) -> Codes:
         power = power - atoms[codes.indices]
     with np.errstate(over="ignore", under="ignore"):
         values = np.ldexp(codes.values, power)
-    lost = ~np.isfinite(values) & np.isfinite(codes.values)
-    if lost.any():
-        message = f"the codes of X over D overflow {values.dtype}: scale X down or D up"
-        raise ValueError(message)
+    check_in_range(values[np.isfinite(codes.values)])
     beyond = np.ndim(signals) == 0 and signals <= _BEYOND[values.dtype.itemsize]
     vanished = not np.any(np.abs(values) >= np.finfo(values.dtype).tiny)
     if np.any(codes.values) and vanished and not beyond:

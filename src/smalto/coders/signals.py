@@ -127,21 +127,55 @@ def as_groups(groups: Any, n: int) -> tuple[Array, Array | None]:
 
     ``groups`` has one label per row; rows with the same label form a group.
     """
+    check_not_masked("groups", groups)
     labels = np.asarray(groups)
     if labels.shape != (n,):
         message = f"groups must have one label for each of the {n} rows, got shape {labels.shape}"
         raise ValueError(message)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        message = "groups must not contain NaN or infinity"
-        raise ValueError(message)
+    _check_labels(labels)
     if n and labels.dtype.kind in "iuf" and (labels[1:] >= labels[:-1]).all():
         ends = np.flatnonzero(labels[1:] != labels[:-1]) + 1
         return np.concatenate([[0], ends, [n]]).astype(np.int64), None
-    _, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    try:
+        _, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    except TypeError as error:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+        message = (
+            f"groups must hold labels of one kind that can be sorted, got {kinds}: give numbers or "
+            "text for all rows"
+        )
+        raise TypeError(message) from error
     order = np.argsort(numbers, kind="stable")
     pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     in_order = bool((order == np.arange(n)).all())
     return pointers, None if in_order else order
+
+
+def _check_labels(labels: Array) -> None:
+    """Raise ValueError if the label of a row is missing or infinite."""
+    if labels.dtype.kind in "fc":
+        bad = ~np.isfinite(labels)
+    elif labels.dtype.kind in "mM":
+        bad = np.isnat(labels)
+    elif labels.dtype == object:
+        bad = np.array([_is_missing(label) for label in labels], np.bool_)
+    else:
+        return
+    if bad.any():
+        row = int(np.argmax(bad))
+        message = (
+            f"groups must not contain NaN or infinity, or other missing labels, got {labels[row]} "
+            f"for row {row}: give every row a label"
+        )
+        raise ValueError(message)
+
+
+def _is_missing(label: Any) -> bool:
+    """Return whether a label is None, NaN, NaT or the NA of pandas, which is not even unequal."""
+    try:
+        return label is None or bool(label != label)  # noqa: PLR0124 (NaN differs from itself)
+    except (TypeError, ValueError):
+        return True
 
 
 def blocks(n: int, at_once: int, groups: Array | None = None) -> list[slice]:

@@ -33,14 +33,10 @@ def free_atoms(signals: Signals, coder: Coder) -> Array | None:
 
     Weights multiply those of the coder; where one of them is infinite, the atom is excluded.
     """
-    own, weights = coder.own_weights(), signals.penalty_weights
+    weights = coder.all_weights(signals.penalty_weights)
     if weights is None:
-        weights, own = own, None
-    if weights is None or not (np.any(weights == 0) or (own is not None and np.any(own == 0))):
         return None
-    free = weights == 0
-    if own is not None:
-        free = (free | (own == 0)) & np.isfinite(weights) & np.isfinite(own)
+    free = np.asarray(weights == 0)
     return free if free.any() else None
 
 

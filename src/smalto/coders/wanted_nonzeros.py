@@ -120,7 +120,8 @@ def _by_paths(
 ) -> float | None:
     """Return lam from the path of each signal, whose number of nonzeros is a step function of lam.
 
-    It is the middle of the first step at which the mean reaches ``nonzeros``.
+    It is the middle of the first step at which the mean reaches ``nonzeros``. If no path can be
+    followed, as over atoms that are all alike, it is as small as it gets.
     """
     k, n, D = len(D), len(signals), np.asarray(D, np.float64)
     X, missing = np.asarray(signals.X, np.float64), signals.missing
@@ -128,6 +129,7 @@ def _by_paths(
     G, width = padded_gram(D, ridge)
     limit = int(min(k, np.ceil(4 * nonzeros) + 8))  # paths are followed up to this many nonzeros
     events: list[Any] = [None] * n
+    tops = np.zeros(n)  # the largest correlations
 
     def task(i: int) -> None:
         atoms, gram, by = D, G, np.ones(k)
@@ -140,6 +142,7 @@ def _by_paths(
             gram, _ = padded_gram(atoms, ridge * by * by)
         q = np.zeros(width)
         q[:k] = atoms @ X[i]
+        tops[i] = (q if positive else np.abs(q)).max(initial=0.0)
         try:
             lams, indptr, _, _ = follow(gram, q, k, 0.0, positive, limit)
         except ArithmeticError:  # leave out a signal whose path cannot be followed
@@ -150,8 +153,10 @@ def _by_paths(
 
     run_tasks(task, n, n_threads)
     events = [event for event in events if event is not None]
-    if not events:
+    if not tops.any():
         return None
+    if not events:
+        return float(_LEAST * tops.max())
     lams = np.concatenate([event[0] for event in events])
     changes = np.concatenate([np.diff(event[1], prepend=0) for event in events])
     if lams.size == 0 or lams.max() == 0.0:

@@ -24,6 +24,7 @@ from smalto.kernels.compiling import count_as_compiling, seconds_of_compiling
 from smalto.learning.batches.base import Batches, CodedBatch, MidStep, MiniBatch, recalibrate
 from smalto.learning.batches.code_samples import code_samples
 from smalto.learning.batches.samples import Samples
+from smalto.learning.learners.base import rows_drawn
 from smalto.learning.memory.contributions import (
     Contribution,
     Part,
@@ -108,7 +109,7 @@ class ClusterBatches(Batches):
 
     def draw(self, state: State, interrupted: Callable[[], bool]) -> WorkerBatch:
         """Return the next batch, coded; if it is the whole data set, its parts as they arrive."""
-        size = min(ROWS_AT_ONCE, state.learner.rows_after(state.samples, self._source.n_rows))
+        size = min(ROWS_AT_ONCE, rows_drawn(state.learner, state.samples, self._source.n_rows))
         end = min(self._place + size, self._source.n_rows)
         first = (self._epoch, self._place, end)
         recalibrate(state, lambda: Signals(self._source.rows(self._order.take(*first))), 1)
@@ -138,7 +139,7 @@ class ClusterBatches(Batches):
         if state.continuation is not None:
             coder = state.continuation.at(coder, step)
         before = state.samples + sum(batch.n_new for batch in self._submitted)
-        end = min(place + state.learner.rows_after(before, n_rows), n_rows)
+        end = min(place + rows_drawn(state.learner, before, n_rows), n_rows)
         rounds = self._rounds(state, coder, state.slack_after(before), epoch, place, end)
         self._epoch, self._place = (epoch + 1, 0) if end == n_rows else (epoch, end)
         first = next(rounds)

@@ -36,6 +36,7 @@ from smalto.coders.signals import (
     without_mask,
 )
 from smalto.constraints import Constraint, L2Ball
+from smalto.data_frames import check_columns
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.nested_parameters import NestedParameters
 from smalto.estimators.sklearn_callbacks import CallbackSupportMixin, tasks_of
@@ -190,6 +191,7 @@ class Factorization(
             source = self._source(X)
             problem = self._problem()
             if validation is not None:
+                check_columns("validation", validation, self._names(None), "the data")
                 if not isinstance(validation, np.ma.MaskedArray):
                     validation = as_rows("validation", validation)
                 validation = self._signals(validation)
@@ -233,9 +235,10 @@ class Factorization(
             X = self._rows(X, reset=first)
             self._check_values(X, mask)
             X, mask = without_mask(X, mask)  # which `as_floats` would drop
-            X = as_floats(X, float_dtype(X.dtype) if first else self.state_.D.dtype)
+            dtype = float_dtype(X.dtype) if first else self.state_.D.dtype
             if mask is None and self.missing is None:
-                check_scale("X", X, X.dtype, may_vanish=True)
+                check_scale("X", X, dtype, may_vanish=True)
+            X = as_floats(X, dtype)
             # A copy, so that the model stays as it is if the step fails.
             state = None if first else self.state_.copy()
             if state is not None and self.learner is None and state.learner.whole_data:

@@ -12,15 +12,16 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
-from smalto.checks import Rows, as_floats, check_finite, check_number, float_dtype
+from smalto.checks import Array, Rows, as_floats, as_rows, check_finite, check_number, float_dtype
 from smalto.coders.base import Coder
-from smalto.coders.coding import ROWS_AT_ONCE, code_rows
+from smalto.coders.coding import ROWS_AT_ONCE, code_rows, mean_cost
 from smalto.coders.lasso import Lasso
 from smalto.coders.preparing import prepare
 from smalto.coders.scaling import largest_entry, number_exponent, shifted
-from smalto.coders.signals import Missing, as_signals, blocks, in_groups
+from smalto.coders.signals import Missing, as_mask, as_signals, blocks, in_groups
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball
 from smalto.constraints.density import missed
+from smalto.data_frames import check_columns
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.base import Factorization, Problem, takes_a_stream
 from smalto.estimators.incomplete import (
@@ -35,8 +36,9 @@ from smalto.estimators.sklearn_callbacks import tasks_of, with_callbacks
 from smalto.learning.alternating.descent import alternate, stages
 from smalto.learning.alternating.variables import is_free
 from smalto.learning.batches.convert import as_batches
+from smalto.learning.batches.samples import as_sample_weight
 from smalto.learning.callbacks.base import CallbackLike
-from smalto.learning.dictionary.wanted_density import feasible
+from smalto.learning.dictionary.wanted_density import feasible, wants_density
 from smalto.learning.initial_state import as_seed, initial_state
 from smalto.learning.learners.base import Learner
 from smalto.learning.learners.online import Online
@@ -213,10 +215,9 @@ class NMF(Factorization):
         self._check_settings()
         coder, constraint, _ = self._problem()
         assert constraint is not None
-        if mask is not None and not np.any(mask):
-            mask = None
-        if sample_weight is not None and _all_equal(sample_weight, _num_samples(X)):
-            sample_weight = None
+        if isinstance(X, np.ma.MaskedArray) and not np.ma.is_masked(X):
+            X = X.data
+        mask, sample_weight = _needed_mask(mask, X), _needed_weights(sample_weight, X)
         missing = self.missing if self.missing is None or not is_complete(X) else None
         with all_or_nothing(self):
             self._ridge = default_ridge(missing_entries(X, mask, missing))
@@ -239,6 +240,8 @@ class NMF(Factorization):
                 )
             reorder(self.state_, by_energy(self.state_))
             self.components_ = feasible(self.state_, resolve_threads(self.n_threads)).D
+            if validation is not None and wants_density(constraint):  # it depends on the order
+                self._measure_again(validation, validation_groups)
             if squares is None:
                 squares = self._squared_error(X, mask, groups)
             self.reconstruction_err_ = math.sqrt(squares)
@@ -277,6 +280,7 @@ class NMF(Factorization):
         coder = problem.coder
         assert isinstance(coder, Lasso)
         batches = as_batches(X, None, None, None, None, coder)
+        check_columns("validation", validation, self._names(None), "the data")
         held_out = Validation.of(validation, groups, validate_every, batches, self.missing, coder)
         max_epochs = self.max_epochs
         if max_epochs is None and self.max_seconds is None:
@@ -329,6 +333,16 @@ class NMF(Factorization):
                 coded = code_rows(signals.part(rows), prepared, None, threads)
                 total += 2.0 * float(coded.fit.sum())
         return total
+
+    def _measure_again(self, validation: Any, groups: Any) -> None:
+        """Give the last record the mean cost of held-out samples over the components."""
+        D = self.components_
+        signals = as_signals("validation", validation, None, self.missing)
+        signals, _ = in_groups(signals, groups, self.coder_)
+        signals = replace(signals, X=as_floats(signals.X, D.dtype))
+        with single_threaded_blas():
+            cost = mean_cost(signals, D, self.coder_, resolve_threads(self.n_threads))
+        self.history_[-1] = replace(self.history_[-1], test_cost=cost)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -405,8 +419,17 @@ class NMF(Factorization):
         return nndsvd(X, self.n_components, rng, fill=self.init == "nndsvda")
 
 
-def _all_equal(weights: Any, n: int) -> bool:
-    """Return whether there are n weights, positive and all equal: the same as none."""
-    values = np.asarray(weights)
-    fits = n > 0 and values.shape == (n,)
-    return bool(fits and values[0] > 0 and (values == values[0]).all())
+def _needed_mask(mask: Any, X: Any) -> Array | None:
+    """Return the mask, checked; None if it hides nothing."""
+    if mask is None:
+        return None
+    holes = as_mask(mask, as_rows("X", X.data if isinstance(X, np.ma.MaskedArray) else X))
+    return holes if holes.any() else None
+
+
+def _needed_weights(sample_weight: Any, X: Any) -> Array | None:
+    """Return the weights, checked; None if all are equal, which is the same."""
+    if sample_weight is None:
+        return None
+    weights = as_sample_weight(sample_weight, _num_samples(X))
+    return None if (weights == weights[0]).all() else weights

@@ -37,6 +37,7 @@ from smalto.threads import single_threaded_blas
 from smalto.warn import warn
 
 DEFAULT_NONZEROS = 25
+DEFAULT_GAMMA = 1.0
 _ORDINARY = 8  # exponents of the largest entries of blocks, at most, that are left alone
 
 
@@ -75,10 +76,11 @@ class SparseCCA(
         The block whose columns are ordered, and whose weights are in the fused-lasso set. With
         "x" the blocks exchange their roles.
     max_nonzeros_y : int, optional
-        Number of nonzero weights of Y if ``ordered="x"``; by default ``max_nonzeros_x``.
+        Number of nonzero weights of Y if ``ordered="x"``, where ``max_nonzeros_x`` is another
+        name for it: give only one of them.
     coder : coder, optional
         Another penalty for the unordered block, such as ``Lasso(lam, positive=True)``, instead
-        of a number of nonzeros. Its signals are the columns of YᵀX.
+        of ``max_nonzeros_x`` or ``max_nonzeros_y``. Its signals are the columns of YᵀX.
     constraint : constraint, optional
         Another set for the ordered block, instead of that of ``gamma1`` and ``gamma2``.
     scale : bool, default True
@@ -140,8 +142,8 @@ class SparseCCA(
         n_components: int = 1,
         *,
         max_nonzeros_x: int | None = None,
-        gamma1: float = 1.0,
-        gamma2: float = 1.0,
+        gamma1: float = DEFAULT_GAMMA,
+        gamma2: float = DEFAULT_GAMMA,
         ordered: Literal["y", "x"] = "y",
         max_nonzeros_y: int | None = None,
         coder: Coder | None = None,
@@ -164,6 +166,11 @@ class SparseCCA(
 
     def _default_part(self, name: str) -> Any:
         return FusedLassoBall(self.gamma1, self.gamma2) if name == "constraint" else None
+
+    def _set_part(self, name: str, part: Any) -> None:
+        if name == "constraint":  # these parameters are in the part now
+            self.gamma1 = self.gamma2 = DEFAULT_GAMMA
+        super()._set_part(name, part)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Find pairs of weights.
@@ -341,22 +348,50 @@ class SparseCCA(
         if self.ordered not in ("x", "y"):
             message = f'ordered must be "y" or "x", got {self.ordered!r}'
             raise ValueError(message)
-        count = self.max_nonzeros_x
-        if count is not None:
-            count = check_integer("max_nonzeros_x", count)
-        if self.max_nonzeros_y is not None:
-            count = check_integer("max_nonzeros_y", self.max_nonzeros_y)
-            if self.ordered == "y":
-                message = (
-                    f"max_nonzeros_y={self.max_nonzeros_y} needs ordered='x': if y is ordered, "
-                    "gamma1 and gamma2 determine how many weights are nonzero"
-                )
-                raise ValueError(message)
-        if self.coder is not None:
-            check_coder(self.coder)
+        count = self._count()
         if self.constraint is None:
             return count, FusedLassoBall(self.gamma1, self.gamma2)
+        for name in ("gamma1", "gamma2"):
+            gamma = check_number(name, getattr(self, name), low=0)
+            if gamma != DEFAULT_GAMMA:
+                message = (
+                    f"{name}={gamma:g} and constraint exclude each other: the constraint alone "
+                    "defines the set of the ordered block"
+                )
+                raise ValueError(message)
         return count, check_constraint(self.constraint)
+
+    def _count(self) -> int | None:
+        """Return the number of nonzeros of the unordered block that is given, if any."""
+        names = ("max_nonzeros_x", "max_nonzeros_y")
+        given = {
+            name: check_integer(name, getattr(self, name))
+            for name in names
+            if getattr(self, name) is not None
+        }
+        if self.ordered == "y" and "max_nonzeros_y" in given:
+            message = (
+                f"max_nonzeros_y={self.max_nonzeros_y} needs ordered='x': if y is ordered, "
+                "gamma1 and gamma2 determine how many weights are nonzero"
+            )
+            raise ValueError(message)
+        if len(given) > 1:
+            message = (
+                f"max_nonzeros_x={self.max_nonzeros_x} and max_nonzeros_y={self.max_nonzeros_y} "
+                "exclude each other: if x is ordered, gamma1 and gamma2 determine how many of its "
+                "weights are nonzero. Give max_nonzeros_y alone"
+            )
+            raise ValueError(message)
+        if self.coder is not None:
+            check_coder(self.coder)
+        if self.coder is not None and given:
+            name = next(iter(given))
+            message = (
+                f"{name}={given[name]} and coder exclude each other: the coder alone determines "
+                "how many weights are nonzero"
+            )
+            raise ValueError(message)
+        return next(iter(given.values()), None)
 
     def _warn(self, pairs: list[Pair]) -> None:
         late = [number for number, pair in enumerate(pairs) if not pair.converged]

@@ -98,6 +98,9 @@ random_state, sparse_output
         constrained. Components satisfy the constraint, so their norm is at most 1.
     mean_ : array (m,)
         Mean of the samples: of all of X in `fit`, of all samples so far in `partial_fit`.
+    n_samples_seen_ : int
+        Number of samples that ``mean_`` is the mean of, each counted once, however many epochs
+        `fit` has made.
     explained_variance_ : array (k,)
         Variance explained by each component beyond those before it, from the QR decomposition of
         the scores, since components are not orthogonal (Zou, Hastie and Tibshirani 2006). It is
@@ -330,7 +333,7 @@ random_state, sparse_output
 
     def _source(self, X: Rows) -> Source:
         source = rows_of(X)
-        self.mean_ = column_means(source)
+        self.mean_, self.n_samples_seen_ = column_means(source), source.n_rows
         self._tell_the_mean()
         rest = CenteredSource(source, self.mean_)
         usual = Online().resolve(self.n_components, source.n_rows).rows_per_step(source.n_rows)
@@ -340,10 +343,13 @@ random_state, sparse_output
 
     def _batch(self, X: Rows, state: State | None) -> Rows:
         check_finite("X", X)
-        seen = 0 if state is None else state.samples
         n = X.shape[0]
-        before = np.zeros(X.shape[1]) if state is None else self.mean_
-        self.mean_ = before + (column_sums(X) - n * before) / (seen + n)
+        if state is None:
+            before, seen = np.zeros(X.shape[1]), 0
+        else:  # whose count of samples has each one once per epoch
+            before, seen = self.mean_, self.n_samples_seen_
+        self.n_samples_seen_ = seen + n
+        self.mean_ = before + (column_sums(X) - n * before) / self.n_samples_seen_
         self._tell_the_mean()
         rest = centered(X, self.mean_, X.dtype)
         if state is None:

@@ -20,9 +20,11 @@ from smalto.coders.signals import Missing
 from smalto.coders.wanted_nonzeros import missed_nonzeros
 from smalto.constraints import Constraint, L2Ball
 from smalto.constraints.density import missed
+from smalto.data_frames import check_columns, column_names
 from smalto.kernels.ahead import expecting
 from smalto.learning.batches.base import Batches
 from smalto.learning.batches.convert import as_batches
+from smalto.learning.batches.stream import StreamBatches
 from smalto.learning.callbacks.base import CallbackLike
 from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.initial_state import check_random_state, initial_state
@@ -33,7 +35,7 @@ from smalto.learning.memory.state import State, as_state, check_state
 from smalto.learning.options import Continuation, Replacement
 from smalto.learning.reported import Reported
 from smalto.learning.run import Run
-from smalto.learning.run_settings import RunSettings
+from smalto.learning.run_settings import RunSettings, check_seed
 from smalto.learning.stopping import Limits
 from smalto.learning.validation import Validation
 from smalto.threads import resolve_threads, single_threaded_blas
@@ -160,7 +162,7 @@ def learn(
     validate_every : int or sequence of int, optional
         The number of steps between two evaluations of held-out samples, or the steps after which
         to evaluate them; by default 1, 2, 3, 4, 6, 8, 12, 16, ... They are also evaluated before
-        the first step and after the last one.
+        the first step and after the last one, then over the dictionary ``D`` of the result.
     state : State, optional
         Resume the run that this state comes from (``result.state``, or ``State.load(path)`` for a
         `Checkpoint`), with the same bits as if it had not stopped. The settings of the run are in
@@ -213,6 +215,7 @@ def learn(
     limits = Limits.of(max_epochs, max_steps, max_seconds)
     data = source, mask, missing, sample_weight, groups
     with single_threaded_blas(), closing(as_batches(*data, problem)) as batches:
+        check_columns("validation", validation, _names(source, batches), "the data")
         held_out = Validation.of(
             validation, validation_groups, validate_every, batches, missing, problem
         )
@@ -228,6 +231,7 @@ def learn(
                 state = initial_state(batches, n_atoms, settings, init, random_state, threads)
             else:
                 check_random_state(random_state)
+                check_seed(random_state, state)
                 state = _resumed(state, n_atoms, settings, init, batches)
                 limits.warn_if_reached(state)
             run.begin(state, limits, batches.n_rows)
@@ -242,6 +246,11 @@ def learn(
         if shortfall is not None:
             warn(shortfall)
     return Result(D, state.coder.fixed(), state, stopped)
+
+
+def _names(source: Any, batches: Batches) -> list[str] | None:
+    """Return the names of the columns of the data, if they are known."""
+    return batches.stream.names if isinstance(batches, StreamBatches) else column_names(source)
 
 
 def _most_nonzeros(record: Record) -> float:

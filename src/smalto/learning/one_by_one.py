@@ -14,12 +14,12 @@ from smalto.constraints import Constraint
 from smalto.learning.batches.dataset import DatasetBatches
 from smalto.learning.batches.stream import check_takes_streams
 from smalto.learning.initial_state import check_random_state, initial_state
-from smalto.learning.learners.base import Learner
+from smalto.learning.learners.base import Learner, rows_drawn
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State, as_state
 from smalto.learning.options import Continuation, Replacement
 from smalto.learning.run import Run
-from smalto.learning.run_settings import RunSettings
+from smalto.learning.run_settings import RunSettings, check_seed
 from smalto.sources import ArraySource
 from smalto.threads import resolve_threads
 
@@ -94,6 +94,7 @@ class OneByOne:
                 raise ValueError(message)
             self._settings.check_same(self.state)
             check_random_state(random_state)
+            check_seed(random_state, self.state)
         chosen = self._settings.complete()[2] if self.state is None else self.state.learner
         check_takes_streams(chosen)
         self._learner = chosen.resolve(n_atoms, None)
@@ -106,7 +107,7 @@ class OneByOne:
         """Add a sample, an array (m,) or a mapping; return the record if this completes a step."""
         self._gathered.append(self._vector(x))
         seen = 0 if self.state is None else self.state.samples
-        return self.flush() if len(self._gathered) >= self._learner.rows_after(seen, 0) else None
+        return self.flush() if len(self._gathered) >= rows_drawn(self._learner, seen, 0) else None
 
     def flush(self) -> Record | None:
         """Learn from the waiting samples now; return the record, or None if there are none.

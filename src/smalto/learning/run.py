@@ -11,6 +11,7 @@ from smalto.coders.patience import slow_work_for
 from smalto.learning.batches.base import Batches, MidStep, MiniBatch
 from smalto.learning.callbacks.base import Callbacks
 from smalto.learning.clock import on_the_clock
+from smalto.learning.dictionary.wanted_density import wants_density
 from smalto.learning.memory.record import Record
 from smalto.learning.memory.state import State
 from smalto.learning.step import step
@@ -73,11 +74,17 @@ class Run:
             cost = self.validation.cost(state, self.n_threads)
             state.history.append(replace(record, test_cost=cost))
         elif self.validation is not None and state.history:
-            # What was measured only because the run had ended there is as if it had not ended.
-            last = state.history[-1]
-            if not self.validation.is_due(last.step):
-                state.history[-1] = replace(last, test_cost=None)
+            self._go_on(state, self.validation)
         self._callbacks.begin(state, lambda record: limits.share(record, n_rows))
+
+    def _go_on(self, state: State, validation: Validation) -> None:
+        """Give the last record the cost that it would have if the run had not ended there."""
+        last = state.history[-1]
+        if last.step > 0 and not validation.is_due(last.step):
+            state.history[-1] = replace(last, test_cost=None)
+        elif last.test_cost is not None and wants_density(state.constraint):
+            cost = validation.cost(state, self.n_threads)
+            state.history[-1] = replace(last, test_cost=cost)
 
     def after_step(self, state: State, record: Record) -> str | None:
         """Record a step and call the callbacks; return why to stop, or None to continue."""
@@ -91,10 +98,16 @@ class Run:
         return "interrupt" if self.interrupted() else None
 
     def finish(self, state: State, stopped: str) -> None:
-        """Evaluate held-out samples after the last step, and tell callbacks that the run has ended."""
+        """Evaluate held-out samples after the last step, and tell callbacks that the run has ended.
+
+        If a density is wanted, the dictionary of the result is not that of the state, and it is
+        the one that counts here.
+        """
         history = state.history
-        if self.validation is not None and history and history[-1].test_cost is None:
-            cost = self.validation.cost(state, self.n_threads)
+        if (self.validation is not None and history) and (
+            history[-1].test_cost is None or wants_density(state.constraint)
+        ):
+            cost = self.validation.final_cost(state, self.n_threads)
             history[-1] = replace(history[-1], test_cost=cost)
         self._callbacks.finish(state)
         self._callbacks.end(stopped)

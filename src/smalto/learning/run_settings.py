@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, NamedTuple
 
 from smalto.checks import check_kind
@@ -68,3 +69,13 @@ class RunSettings(NamedTuple):
             if given is not None and given != had:
                 message = f"the state was created with {name}={had}, but {name}={given} was given"
                 raise ValueError(message)
+
+
+def check_seed(random_state: Any, state: State) -> None:
+    """Raise ValueError if an integer is given that is not the seed of the state."""
+    if isinstance(random_state, numbers.Integral) and int(random_state) != state.seed:
+        message = (
+            f"the state was created with random_state={state.seed}, but "
+            f"random_state={random_state} was given: leave it out to resume the run"
+        )
+        raise ValueError(message)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from smalto.checks import named
+from smalto.checks import is_built_in, named
 from smalto.learning.batches.base import MiniBatch
 from smalto.learning.dictionary.replacement import candidates, remember_worst, replace_atoms
 from smalto.learning.dictionary.wanted_density import update_to_density
 from smalto.learning.memory.record import Record
-from smalto.learning.memory.state import State, check_atoms
+from smalto.learning.memory.state import State, check_atoms, check_sums
 
 ADAPT_EVERY = 64  # samples between two changes of a constraint that aims at a density
 
@@ -65,4 +65,7 @@ def _update(state: State, n_new: int, n_threads: int, *, adapts: bool) -> None:
             update_to_density(state, n_new, n_threads)
         else:
             state.learner.update(state, n_new, n_threads)
-    check_atoms(f"{type(state.learner).__name__}.update", state.D, shape, dtype)
+    culprit = type(state.learner).__name__
+    check_atoms(f"{culprit}.update", state.D, shape, dtype)
+    if not is_built_in(state.learner):
+        check_sums(culprit, state.stats)

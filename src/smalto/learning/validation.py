@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from smalto.checks import as_floats, check_integer
+from smalto.checks import as_floats, check_integer, check_scale
 from smalto.coders.base import Coder, check_takes
 from smalto.coders.coding import mean_cost
 from smalto.coders.signals import Missing, Signals, as_signals, in_groups
 from smalto.learning.batches.base import Batches, is_power_of_two
+from smalto.learning.dictionary.wanted_density import feasible
 from smalto.learning.memory.state import State
 
 
@@ -48,11 +49,16 @@ class Validation:
             message = f"{type(coder).__name__} needs validation_groups: a label for each sample"
             raise ValueError(message)
         signals, _ = in_groups(signals, groups, coder)
+        check_scale("validation", signals.X, batches.dtype, may_vanish=True)
         return cls(replace(signals, X=as_floats(signals.X, batches.dtype)), is_due)
 
     def cost(self, state: State, n_threads: int) -> float:
         """Return the mean cost of the held-out samples over the dictionary of the state."""
         return mean_cost(self.signals, state.D, state.coder, n_threads)
+
+    def final_cost(self, state: State, n_threads: int) -> float:
+        """Return their mean cost over the dictionary that a run returns if it ends here."""
+        return mean_cost(self.signals, feasible(state, n_threads).D, state.coder, n_threads)
 
 
 def schedule(every: Any) -> Callable[[int], bool]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from smalto.checks import as_csr, check_finite, check_integer
+from smalto.checks import check_finite, check_integer, csr_rows
 from smalto.plot.figures import new_axes, tidy
 from smalto.plot.histories import Histories, check_histories
 
@@ -229,8 +229,8 @@ def atom_use(codes: ArrayLike, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_title()
     '1 of 3 atoms not used'
     """
-    table = as_csr("codes", codes).copy()
-    if table.ndim != 2 or 0 in table.shape:
+    table = csr_rows("codes", codes).copy()
+    if table.shape[0] == 0:
         message = f"codes must be (signals, atoms), got shape {table.shape}"
         raise ValueError(message)
     check_finite("codes", table)

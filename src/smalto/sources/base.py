@@ -65,10 +65,11 @@ def finite_rows(
 ) -> Rows:
     """Return rows in this dtype; raise ValueError for NaN and infinity, with the row number.
 
-    With ``nan=True`` nothing is checked: the caller does that.
+    With ``nan=True`` dense rows are not checked: the caller does that. From sparse ones, entries
+    cannot be missing.
     """
     batch = as_floats(batch, dtype)
-    if nan:
+    if nan and not scipy.sparse.issparse(batch):
         return batch
     try:
         check_finite(name, batch)

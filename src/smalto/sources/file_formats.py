@@ -25,7 +25,8 @@ def open_path(name: str | Path, buffer_rows: int | None = None) -> Source:
     opener = _OPENERS.get(file.suffix.lower())
     if opener is None:
         known = ", ".join(_OPENERS)
-        message = f"{file.name!r} must end in one of {known}"
+        wrong = "is a folder, and a file must" if file.is_dir() else "must"
+        message = f"{path!r} {wrong} end in one of {known}"
         raise ValueError(message)
     if not file.exists():
         message = f"there is no file {file}"

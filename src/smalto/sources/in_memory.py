@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
 from smalto.checks import Array, Rows, as_floats, as_rows, check_finite, float_dtype
 from smalto.sources.base import Source
@@ -34,10 +35,13 @@ class ArraySource(Source):
 
     @classmethod
     def of(cls, X: Any, *, nan: bool = False) -> ArraySource:
-        """Check an array, a CSR array or nested lists; allow NaN and infinity if ``nan``."""
+        """Check an array, a CSR array or nested lists; allow NaN and infinity if ``nan``.
+
+        Those of a sparse array are never allowed: entries can only be missing from a dense one.
+        """
         X = as_rows("X", X)
         check_not_empty(X.shape)
-        if not nan:
+        if not nan or scipy.sparse.issparse(X):  # which has no missing entries
             check_finite("X", X, can_miss=True)
         return cls(X, X.shape[0], X.shape[1], float_dtype(X.dtype))
 

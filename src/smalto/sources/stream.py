@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from smalto.checks import Rows, as_rows, check_integer, float_dtype
+from smalto.data_frames import check_columns, column_names
 from smalto.sources.base import finite_rows
 from smalto.sources.read_ahead import ReadAhead
 
@@ -80,6 +81,7 @@ class Stream:
         self._count = 0  # batches of this epoch that were read
         self._pending: deque[Rows] = deque()
         self._kind: tuple[int, np.dtype[Any], bool] | None = None
+        self.names: list[str] | None = None  # of the columns, from the first batch that has some
 
     @property
     def n_features(self) -> int:
@@ -230,6 +232,8 @@ class Stream:
             shown = [f"{'sparse' if s else 'dense'} {d}" for d, s in (kind[1:], (dtype, is_sparse))]
             message = f"{name} is {shown[0]}, but the first was {shown[1]}"
             raise TypeError(message)
+        check_columns(name, item, self.names, "earlier batches")
+        self.names = column_names(item) if self.names is None else self.names
         numbers = np.arange(self._place, self._place + rows.shape[0])
         # Copy: the caller may reuse the buffer of a batch for the next one.
         return finite_rows(rows.copy(), numbers, dtype, nan=self.nan, name="the stream")

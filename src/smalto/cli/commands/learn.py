@@ -14,6 +14,7 @@ from smalto.cli.inputs import is_picture, names_of_columns, open_table
 from smalto.cli.model_files import about_run
 from smalto.cli.option_types import Force, Seed, Threads
 from smalto.cli.outputs import STREAM, check_output
+from smalto.data_frames import check_names
 
 _HELD_OUT = 10_000  # samples of --validation that are used, at most
 
@@ -157,7 +158,10 @@ def learn(
         source, about = _open_data(data, patch, gray, missing)
         held_out = None
         if validation:
-            held_out = _some_rows(_open_data(validation, patch, gray, missing)[0])
+            others, about_them = _open_data(validation, patch, gray, missing)
+            names = about_them.get("names"), about.get("names")
+            check_names("the held-out samples", *names, "the data")
+            held_out = _some_rows(others)
         if resume:
             problem = _saved_problem(checkpoint)
             say(_where(problem["state"]))

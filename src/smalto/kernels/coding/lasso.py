@@ -26,6 +26,7 @@ from smalto.kernels.coding.active_moves import (
     DEPENDENT_64,
     active_gap,
     join,
+    rebuild,
     repair,
     walk,
     write_sorted,
@@ -47,6 +48,8 @@ from smalto.kernels.jit import kernel
 from smalto.kernels.precision import EPSILON_32, EPSILON_64, is_double
 
 PATIENCE = 32  # rounds before the objective is watched, and rounds in which it need not fall
+USUAL = 8  # rounds, after which the factor is watched, too
+SPOILT = 1e-4  # share of the largest correlation by which a code misses the optimum on its atoms
 REPAIRS = 3  # attempts at an optimum that rounding hides: a new factor, then refinements
 ROUNDING = 64.0  # units in the last place of the largest correlation that a violation may have
 
@@ -157,13 +160,20 @@ def _descend(signal, view, lam, slack, active, s, used, tally):
         done += 1
         tally.rounds[signal.row] += 1
         if done > PATIENCE:
-            # Each round lowers the objective, unless rounding makes the method go in circles.
+            # Each round lowers the objective, unless rounding makes the method go in circles: it ends
+            # where it lowers hardly anything, and after so many rounds in any case.
             value = _objective(view, lam, active, s)
-            stalled = 0 if value < best - epsilon * abs(best) else stalled + 1
+            stalled = 0 if value < best - ROUNDING * epsilon * abs(best) else stalled + 1
             best = min(best, value)
-            if stalled == PATIENCE:
+            if stalled == PATIENCE or done == PATIENCE * (1 + width):
                 tally.stuck[0] += _falls_short(top, c, lam, signal.scale, active, s)
                 return s
+        if done > USUAL and active_gap(c, lam, active, s) > max(allowed, SPOILT * signal.scale):
+            # Atoms that were nearly dependent have joined and left: the target is wrong.
+            s = rebuild(signal, lam, active, s, used)
+            s, moved = walk(active, s, free, used)
+            if moved:
+                continue
         if top > lam + allowed:
             if s == capacity(active) and s < width:
                 return np.int64(-1)

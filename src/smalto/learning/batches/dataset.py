@@ -24,6 +24,7 @@ from smalto.learning.batches.samples import (
     as_sample_weight,
     check_one_weight_each,
 )
+from smalto.learning.learners.base import rows_drawn
 from smalto.learning.memory.state import State
 from smalto.sources import ArraySource, Order, ReadAhead, Source, as_set
 from smalto.sources.base import finite_rows, read_rows
@@ -159,7 +160,7 @@ class DatasetBatches(Batches):
         Each comes with the number of samples in its batch, and the place where the batch ends.
         """
         while True:
-            size = self._learner.rows_after(samples, self.source.n_rows)
+            size = rows_drawn(self._learner, samples, self.source.n_rows)
             end, n_samples = self._end_of_batch(epoch, place, size)
             samples += n_samples
             while place < end:

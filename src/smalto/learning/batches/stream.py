@@ -9,7 +9,7 @@ import numpy as np
 from smalto.coders.signals import Missing, as_signals
 from smalto.learning.batches.base import Batches, LocalBatch
 from smalto.learning.batches.samples import Samples
-from smalto.learning.learners.base import Learner
+from smalto.learning.learners.base import Learner, rows_drawn
 from smalto.learning.memory.state import State
 from smalto.sources import Stream
 
@@ -40,7 +40,7 @@ class StreamBatches(Batches):
 
     def draw(self, state: State, interrupted: Callable[[], bool]) -> LocalBatch | None:
         """Return the next batch, smaller at the end of the stream; None if nothing is left."""
-        X = self.stream.take(state.learner.rows_after(state.samples, 0), self.patience)
+        X = self.stream.take(rows_drawn(state.learner, state.samples, 0), self.patience)
         count = X.shape[0]
         if count == 0:
             return None

@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from smalto.checks import Array, check_kind
+import numpy as np
+
+from smalto.checks import Array, check_kind, is_built_in
 from smalto.learning.memory.record import Record
-from smalto.learning.memory.state import State, check_atoms
+from smalto.learning.memory.state import State, check_atoms, check_inside, check_sums
 
 # Called after every step; a true result ends the run. Plain functions qualify.
 CallbackLike: TypeAlias = "Callable[[State, Record], bool | None]"
@@ -84,8 +86,14 @@ class Callbacks:
         shape, dtype = state.D.shape, state.D.dtype
 
         def call(callback: CallbackLike) -> None:
+            before = None if is_built_in(callback) else state.D.copy()
             answers.append(bool(callback(state, record)))
-            check_atoms(f"the callback {_name(callback)}", state.D, shape, dtype)
+            culprit = f"the callback {_name(callback)}"
+            check_atoms(culprit, state.D, shape, dtype)
+            if before is not None:
+                check_sums(culprit, state.stats)
+                if not np.array_equal(state.D, before):
+                    check_inside(culprit, state.D, state.constraint)
 
         self._each(call)
         return any(answers)

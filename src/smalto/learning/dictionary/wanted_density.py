@@ -28,6 +28,11 @@ class Feasible(NamedTuple):
     constraint: Constraint
 
 
+def wants_density(constraint: Constraint) -> bool:
+    """Return whether the set is chosen such that atoms have a wanted density."""
+    return constraint.density is not None and constraint.adapts
+
+
 def feasible(state: State, n_threads: int = 1) -> Feasible:
     """Return a copy of the dictionary with every atom inside the constraint set, and the set.
 
@@ -36,8 +41,9 @@ def feasible(state: State, n_threads: int = 1) -> Feasible:
     density, which only atoms of nearly no length have. The state stays as it is.
     """
     D, constraint = state.D.copy(), state.constraint
-    if constraint.density is None or not constraint.adapts:
+    if not wants_density(constraint):
         return Feasible(D, constraint)
+    assert constraint.density is not None
     project_all(constraint, D)
     if abs(density(D) / constraint.density - 1.0) <= CLOSE:
         return Feasible(D, constraint)

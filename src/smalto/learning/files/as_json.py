@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from smalto import coders, constraints
-from smalto.checks import Array
+from smalto.checks import Array, check_kind
 from smalto.learning.learners.batch import Batch
 from smalto.learning.learners.online import Online
 from smalto.learning.learners.sgd import SGD
@@ -126,6 +126,22 @@ def to_json(value: Any, arrays: dict[str, Array], name: str) -> Any:
         if field.init
     }
     return {"kind": kind, "fields": fields}
+
+
+def check_plain(name: str, value: Any) -> None:
+    """Raise unless JSON can hold a value as it is: strings, finite numbers, lists and dicts."""
+    wanted = "made of strings, numbers, lists and dicts (as .tolist() and .item() return)"
+    check_kind(name, value, str | int | float | list | tuple | dict | None, wanted)
+    if isinstance(value, float) and not math.isfinite(value):
+        message = f"{name} must be finite, got {value}: a file cannot hold it"
+        raise ValueError(message)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            check_kind(f"each key of {name}", key, str, "a string")
+            check_plain(f"{name}[{key!r}]", item)
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            check_plain(f"{name}[{number}]", item)
 
 
 def from_json(data: Any, arrays: dict[str, Array]) -> Any:

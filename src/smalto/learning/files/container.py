@@ -76,7 +76,11 @@ def replacing(path: Path, keep: int = 1) -> Iterator[Any]:
 
     It is locked until then, so that no other process takes it for a leftover.
     """
-    handle, name = _locked_file(path)
+    _check_place(path)
+    try:
+        handle, name = _locked_file(path)
+    except OSError as error:  # which has the name of the temporary file
+        raise type(error)(error.errno, error.strerror, str(path)) from error
     lock = os.dup(handle)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -98,6 +102,16 @@ def replacing(path: Path, keep: int = 1) -> Iterator[Any]:
         if lock >= 0:
             os.close(lock)
     _sync_folder(path.parent)
+
+
+def _check_place(path: Path) -> None:
+    """Raise OSError unless a file of this name can be in its folder."""
+    if path.is_dir():
+        message = f"{path} is a folder: give the name of a file"
+        raise IsADirectoryError(message)
+    if not path.parent.is_dir():
+        message = f"there is no folder {path.parent} for {path.name}: create it first"
+        raise FileNotFoundError(message)
 
 
 def _locked_file(path: Path) -> tuple[int, str]:

@@ -14,7 +14,7 @@ from smalto.coders._encode import encode
 from smalto.coders.base import Coder, check_coder
 from smalto.constraints import Constraint
 from smalto.learning.dictionary.wanted_density import feasible
-from smalto.learning.files.as_json import field_from_json, to_json
+from smalto.learning.files.as_json import check_plain, field_from_json, to_json
 from smalto.learning.files.container import read_file, write_file
 from smalto.learning.files.state_checks import check_problem
 from smalto.learning.files.state_file import KIND as STATE
@@ -100,6 +100,7 @@ class Model(Reported):
 
     def save(self, path: str | Path) -> None:
         """Save the model to a file; an existing one is replaced once the new one is complete."""
+        check_plain("info", self.info)
         arrays = {"D": np.ascontiguousarray(self.D)}
         settings = {
             "coder": to_json(self.coder, arrays, "coder"),

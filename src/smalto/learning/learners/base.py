@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from smalto.checks import Array, check_role
+from smalto.checks import Array, check_integer, check_role, named
 from smalto.learning.dictionary.feature_sweep import View
 from smalto.learning.memory.code_store import CodeStore
 from smalto.learning.memory.contributions import Addition
@@ -80,6 +80,13 @@ class Learner(ABC):
     def view(self, state: State) -> View | None:
         """Return the features that the next step looks at, or None for all."""
         return None
+
+
+def rows_drawn(learner: Learner, samples: int, n_rows: int) -> int:
+    """Return the number of samples that the step after so many draws; raise if it is not positive."""
+    with named(learner, "rows_after"):
+        rows = learner.rows_after(samples, n_rows)
+    return check_integer(f"the number of samples that {type(learner).__name__} draws", rows)
 
 
 def check_suits(learner: Learner, *, stream: bool, missing: bool) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from smalto.checks import Array, sum_is_finite
+from smalto.checks import Array, named, sum_is_finite
 from smalto.coders.base import Coder
 from smalto.constraints import Constraint
+from smalto.constraints.base import INSIDE
 from smalto.constraints.density import density
 from smalto.learning.memory.code_store import CodeStore
 from smalto.learning.memory.record import Record
@@ -224,3 +225,26 @@ def check_atoms(culprit: str, D: Any, shape: tuple[int, ...], dtype: np.dtype[An
     if len(bad):
         message = f"{culprit} wrote NaN or infinity into atom {bad[0]}"
         raise ValueError(message)
+
+
+def check_inside(culprit: str, D: Array, constraint: Constraint) -> None:
+    """Raise ValueError, with the name of the culprit, if an atom is outside of its set."""
+    for number, atom in enumerate(D):
+        with named(constraint, "gauge"):
+            gauge = float(constraint.gauge(atom))
+        if not gauge <= INSIDE:
+            message = (
+                f"{culprit} left atom {number} outside the set {constraint}: its gauge is "
+                f"{gauge:.4g}, expected at most 1"
+            )
+            raise ValueError(message)
+
+
+def check_sums(culprit: str, stats: tuple[Stats, ...]) -> None:
+    """Raise ValueError, with the name of the culprit, unless the statistics are finite."""
+    for part in stats:
+        sums = (part.A, part.B, part.code_sum, part.sample_sum)
+        numbers = np.array([part.constant, part.weight, part.scale])
+        if not all(sum_is_finite(each) or np.isfinite(each).all() for each in (*sums, numbers)):
+            message = f"{culprit} wrote NaN or infinity into the statistics of the past"
+            raise ValueError(message)
