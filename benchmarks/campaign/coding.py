@@ -34,6 +34,7 @@ GOING_ON = "pursuits end only where nothing is gained, or it is said"
 ALL_THERE = {np.float32: 1e-5, np.float64: 1e-10}  # error that is too small to go on, of ‖x‖²
 WORTH = {np.float32: 1e-2, np.float64: 1e-4}  # gain of an atom that has to be taken, of ‖x‖²
 APART = {np.float32: 1e-8, np.float64: 1e-16}  # squared distance of unit atoms that has to be used
+KNOWN = {np.float32: 1e-3, np.float64: 1e-7}  # share of an atom's norm that has to be used
 CANCELLING = {np.float32: 5e5, np.float64: 1e9}  # Σ|α_j|‖d_j‖/‖x‖ of codes that have to be used
 NOT_PROVEN = "not proven optimal"  # what the warning says
 LOOKED_AT = 12  # rows of a problem that get a second opinion
@@ -144,26 +145,30 @@ def _fit(problem: CodingProblem, A: Array, said: str, what: str, report: Report)
         used = A[rows].any(axis=0)
         if not used.any() or careful.condition(_unit(part.D[used])) > CONDITION:
             continue
+        if problem.labels is None and not problem.positive:
+            gained = _left_to_gain(part, A[row], np.linalg.norm(problem.D, axis=1))
+            report.check(
+                GOING_ON, gained <= WORTH[problem.dtype] or NOT_PROVEN in said, what, gained
+            )
         part.D = part.D[used]
         part.positive = False
         error = float(referee.squares(R[rows]).sum())
         best = careful.least_error(part)
         shorts.append(0.5 * (error - best) / max(half[row], 1e-300))
-        if problem.labels is None and not problem.positive and part.missing is None:
-            gained = _left_to_gain(problem, A, R, row)
-            report.check(
-                GOING_ON, gained <= WORTH[problem.dtype] or NOT_PROVEN in said, what, gained
-            )
     short = np.array(shorts)
     if short.size:
         held = (short <= FITTED[problem.dtype]) | (NOT_PROVEN in said)
         report.check(OPTIMAL, held, what, short)
 
 
-def _left_to_gain(problem: CodingProblem, A: Array, R: Array, row: int) -> float:
-    """Return by how much another atom would lower the objective of a pursuit, as a share of ‖x‖²."""
-    p, used, D = problem.numbers, A[row] != 0, _unit(problem.D)
-    square, error = float(problem.X[row] @ problem.X[row]), float(R[row] @ R[row])
+def _left_to_gain(problem: CodingProblem, code: Array, norms: Array) -> float:
+    """Return by how much another atom would gain, as a share of ‖x‖², in the problem of one signal.
+
+    ``norms`` are those of whole atoms, of which the signal may know a part.
+    """
+    p, used, D, x = problem.numbers, code != 0, _unit(problem.D), problem.X[0]
+    left = x - code @ problem.D
+    square, error = float(x @ x), float(left @ left)
     limit = p.get("max_nonzeros", min(D.shape))
     if used.sum() >= min(limit, *D.shape) or error <= max(
         p.get("eps", 0.0), ALL_THERE[problem.dtype] * square
@@ -173,8 +178,9 @@ def _left_to_gain(problem: CodingProblem, A: Array, R: Array, row: int) -> float
     rest = D - (D @ basis) @ basis.T
     rest -= (rest @ basis) @ basis.T
     outside = referee.squares(rest)
-    able = outside > APART[problem.dtype]
-    gains = np.where(able, (rest @ R[row]) ** 2 / np.where(able, outside, 1.0), 0.0)
+    known = np.linalg.norm(problem.D, axis=1) > KNOWN[problem.dtype] * norms
+    able = known & (outside > APART[problem.dtype])
+    gains = np.where(able, (rest @ left) ** 2 / np.where(able, outside, 1.0), 0.0)
     cost = 2.0 * p["lam"] if problem.kind == "l0" else 0.0
     gains = np.maximum(gains - cost, 0.0) / max(square, 1e-300)
     largest = CANCELLING[problem.dtype] * np.sqrt(square)
@@ -182,7 +188,7 @@ def _left_to_gain(problem: CodingProblem, A: Array, R: Array, row: int) -> float
         if gains[atom] <= WORTH[problem.dtype]:
             break
         atoms = D[used | (np.arange(len(D)) == atom)]
-        if np.abs(np.linalg.lstsq(atoms.T, problem.X[row])[0]).sum() <= largest:
+        if np.abs(np.linalg.lstsq(atoms.T, x)[0]).sum() <= largest:
             return float(gains[atom])
     return 0.0
 
@@ -197,8 +203,8 @@ def _at_ordinary_size(problem: CodingProblem) -> Array:
 
 
 def _largest(problem: CodingProblem) -> float:
-    """Return how large the coefficients of a scaled problem are."""
-    size = np.abs(_at_ordinary_size(problem)).max(initial=0.0)
+    """Return how large the coefficients of a scaled problem are, in float64."""
+    size = np.abs(_at_ordinary_size(replace(problem, dtype=np.float64))).max(initial=0.0)
     return float(np.ldexp(size, problem.signal - problem.atom))
 
 

@@ -31,6 +31,7 @@ class CodingProblem:
     positive: bool = False
     missing: Array | None = None
     weights: Array | None = None  # (n or 1, k)
+    of_coder: bool = False  # whether the coder has the weights, not the call
     labels: Array | None = None  # groups of signals
     signal: int = 0  # exponents of the powers of two
     atom: int = 0
@@ -46,7 +47,8 @@ class CodingProblem:
 
         if self.kind == "lasso":
             lam = scaled("lam", s + t - self.weight)
-            return coders.Lasso(lam, ridge=scaled("ridge", 2 * t), **on)
+            own = self._given_weights() if self.of_coder else None
+            return coders.Lasso(lam, ridge=scaled("ridge", 2 * t), penalty_weights=own, **on)
         if self.kind == "l1 ball":
             return coders.L1Ball(scaled("radius", s - t + self.weight), **on)
         if self.kind == "error bound":
@@ -82,12 +84,16 @@ class CodingProblem:
         options: dict[str, Any] = {}
         if self.missing is not None:
             options["mask"] = self.missing
-        if self.weights is not None:
-            weights = np.ldexp(self.weights, self.weight)
-            options["penalty_weights"] = weights[0] if len(weights) == 1 else weights
+        if self.weights is not None and not self.of_coder:
+            options["penalty_weights"] = self._given_weights()
         if self.labels is not None:
             options["groups"] = self.labels
         return X, D, options
+
+    def _given_weights(self) -> Array:
+        assert self.weights is not None
+        weights = np.ldexp(self.weights, self.weight)
+        return weights[0] if len(weights) == 1 else weights
 
     def ordinary(self, codes: Array) -> Array:
         """Return codes of the scaled problem at ordinary size, in float64."""
@@ -122,6 +128,9 @@ def make(rng: np.random.Generator) -> CodingProblem:
     if kind in ("lasso", "l1 ball", "error bound") and rng.random() < 0.25:
         rows = n if rng.random() < 0.5 else 1
         problem.weights = 10.0 ** rng.uniform(-2, 2, (rows, k))
+        problem.of_coder = kind == "lasso" and rows == 1 and bool(rng.random() < 0.5)
+        if rng.random() < 0.3:  # an atom that hardly has a penalty
+            problem.weights[:, int(rng.integers(k))] *= 10.0 ** rng.uniform(-8, -2)
         if rng.random() < 0.3:
             problem.weights[:, rng.random(k) < 0.3] = np.inf
         if not problem.positive and rng.random() < 0.4:  # atoms without a penalty

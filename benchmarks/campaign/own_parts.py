@@ -106,10 +106,24 @@ class OwnSource(Source):
         return rows
 
 
-def own_callback(state: Any, record: Any) -> None:
-    """Raise at the second step."""
-    if record.step == 2:
-        raise Failed
+def own_callback(fault: str, place: int) -> Any:
+    """Return a callback that does something wrong at the second step."""
+
+    def own_callback(state: Any, record: Any) -> None:
+        if record.step != 2:
+            return
+        if fault == "raises":
+            raise Failed
+        if fault == "returns":
+            state.D[0] = 10.0
+        elif fault == "shape":
+            state.D = state.D[:, :-1]
+        else:
+            sums = state.stats[-1]
+            array = (state.D, sums.A, sums.B, sums.code_sum, sums.sample_sum)[place]
+            array.reshape(-1)[0] = VALUES[fault]
+
+    return own_callback
 
 
 def misbehave(rng: np.random.Generator, report: Report) -> None:
@@ -117,7 +131,7 @@ def misbehave(rng: np.random.Generator, report: Report) -> None:
     X = rng.standard_normal((int(rng.integers(20, 60)), int(rng.integers(3, 9))))
     k, fault = int(rng.integers(2, 6)), str(rng.choice(FAULTS))
     coder, learner = Lasso(0.3), Online(5)
-    after = int(rng.integers(k, 2 * k + 1))
+    after, own = int(rng.integers(k, 2 * k + 1)), own_callback(fault, int(rng.integers(5)))
     options: Any = {"random_state": 0, "n_threads": 1}
     calls: list[tuple[str, Any]] = [
         (
@@ -127,7 +141,10 @@ def misbehave(rng: np.random.Generator, report: Report) -> None:
         ("OwnCoder", lambda: encode(X, X[:k], OwnCoder(fault))),
         ("OwnCoder", lambda: learn(X, k, OwnCoder(fault), learner=learner, **options)),
         ("OwnSource", lambda: learn(OwnSource(X, fault), k, coder, learner=learner, **options)),
-        ("own_callback", lambda: learn(X, k, coder, learner=learner, callbacks=[own_callback])),
+        (
+            "own_callback",
+            lambda: learn(X, k, coder, learner=learner, callbacks=[own], **options),
+        ),
     ]
     for name, call in calls:
         report.cases += 1
