@@ -137,13 +137,19 @@ def least_in_span(x: Array, D: Array, radius: float) -> float:
     return float(0.5 * left @ left - np.linalg.norm(x) * reach)
 
 
-def least_errors(X: Array, D: Array, positive: bool, eps: Array, dtype: np.dtype[Any]) -> Array:
+def usable_span(D: Array, dtype: np.dtype[Any]) -> Array:
+    """Return an orthonormal basis of the directions that more than rounding gives to the atoms."""
+    _, sizes, V = np.linalg.svd(unit_atoms(D), full_matrices=False)
+    return np.asarray(V[sizes > USABLE[dtype.itemsize] * sizes.max(initial=0.0)])
+
+
+def least_errors(
+    X: Array, D: Array, V: Array, positive: bool, eps: Array, dtype: np.dtype[Any]
+) -> Array:
     """Return the squared errors of least squares over D, as `least_error` does.
 
-    With α ≥ 0, errors above eps without the constraint are left as they are.
+    V is `usable_span` of D. With α ≥ 0, errors above eps without the constraint are left as they are.
     """
-    _, sizes, V = np.linalg.svd(unit_atoms(D), full_matrices=False)
-    V = V[sizes > USABLE[dtype.itemsize] * sizes.max(initial=0.0)]
     left = X - (X @ V.T) @ V
     errors = np.einsum("ij,ij->i", left, left)
     if positive:

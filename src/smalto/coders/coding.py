@@ -411,14 +411,7 @@ def _mended(
 
 def _mender(rows: Array, part: Signals, numbers: Array | None, prepared: Prepared) -> Mender:
     """Return what certifies the codes of some rows."""
-    return Mender(
-        prepared.problem,
-        part.take(rows),
-        prepared.wide[: prepared.n_atoms],
-        None if numbers is None else numbers[rows],
-        prepared.dtype,
-        prepared.deadline,
-    )
+    return Mender(part.take(rows), prepared, None if numbers is None else numbers[rows])
 
 
 def _fit_directly(part: Signals, rows: Array, codes: Codes, atoms: Array, fit: Array) -> None:

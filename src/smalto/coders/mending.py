@@ -20,7 +20,7 @@ import scipy
 
 from smalto.checks import Array
 from smalto.coders.base import PROMISED_GAP, Certified, Coder, is_certified
-from smalto.coders.certain_bounds import least_errors
+from smalto.coders.certain_bounds import least_errors, usable_span
 from smalto.coders.certificates import residuals_of
 from smalto.coders.chunks import Problem, Residuals
 from smalto.coders.codes import Codes, compressed
@@ -28,6 +28,7 @@ from smalto.coders.off_least_squares import OffLeastSquares
 from smalto.coders.out_of_reach import rounding_of_errors
 from smalto.coders.parameters import of_rows
 from smalto.coders.patience import is_over
+from smalto.coders.preparing import Prepared
 from smalto.coders.rounding import rounded_together
 from smalto.coders.signals import Signals
 from smalto.warn import warn
@@ -51,32 +52,20 @@ class Mender:
 
     Parameters
     ----------
-    coder : Coder
-        The problem.
     signals : Signals
         The signals; whole groups if there are groups.
-    D : array (k, m), float64
-        The dictionary.
+    prepared : Prepared
+        The problem and the dictionary. After its deadline (`patience.py`) what has not been solved
+        again stays as it is.
     numbers : array or None
         Row numbers in the X given to `encode`.
-    dtype : dtype
-        Type of the codes.
-    deadline : float, optional
-        When slow work ends (`patience.py`): what has not been solved again stays as it is.
     """
 
-    def __init__(
-        self,
-        coder: Coder,
-        signals: Signals,
-        D: Array,
-        numbers: Array | None,
-        dtype: np.dtype[Any],
-        deadline: float = math.inf,
-    ) -> None:
-        self.coder, self.signals, self.D = coder, signals, D
-        self.numbers, self.dtype, self.deadline = numbers, dtype, deadline
-        self.allowed = PROMISED_GAP[dtype.itemsize]
+    def __init__(self, signals: Signals, prepared: Prepared, numbers: Array | None) -> None:
+        self.signals, self.prepared, self.numbers = signals, prepared, numbers
+        self.coder, self.dtype, self.deadline = prepared.problem, prepared.dtype, prepared.deadline
+        self.D = prepared.wide[: prepared.n_atoms]
+        self.allowed = PROMISED_GAP[self.dtype.itemsize]
         X = signals.X.toarray() if scipy.sparse.issparse(signals.X) else signals.X
         self.X = X.astype(np.float64)
         self.fit = np.empty(len(signals))  # of the codes that were measured last
@@ -334,12 +323,16 @@ class Mender:
         holes = np.zeros(len(rows), np.bool_) if missing is None else missing[rows].any(axis=1)
         whole = rows[~holes]
         if whole.size:
-            errors[~holes] = least_errors(self.X[whole], self.D, positive, eps[whole], self.dtype)
+            V = self.prepared.span
+            errors[~holes] = least_errors(
+                self.X[whole], self.D, V, positive, eps[whole], self.dtype
+            )
         for place in np.flatnonzero(holes):
             row = rows[place]
             known = ~missing[row]  # type: ignore[index]
             X, D = self.X[[row]][:, known], self.D[:, known]
-            errors[place] = least_errors(X, D, positive, eps[[row]], self.dtype)[0]
+            V = usable_span(D, self.dtype)
+            errors[place] = least_errors(X, D, V, positive, eps[[row]], self.dtype)[0]
         return _together(errors, self._among(rows))
 
     def _among(self, rows: Array) -> Array | None:

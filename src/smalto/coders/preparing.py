@@ -11,6 +11,7 @@ import scipy
 from smalto.cached import cached_property
 from smalto.checks import Array, Rows
 from smalto.coders.base import Coder, Sizes, Solver, is_certified
+from smalto.coders.certain_bounds import usable_span
 from smalto.coders.checked_coder import solver_of
 from smalto.coders.chunks import Chunk, Coarse, OwnGram, padded_width
 from smalto.coders.codes import Codes, stack
@@ -109,6 +110,11 @@ class Prepared:
     def single(self) -> Array:
         """The padded dictionary in float32."""
         return self.padded.astype(np.float32, copy=False)
+
+    @cached_property
+    def span(self) -> Array:
+        """`usable_span` of the dictionary, for codes of this dtype."""
+        return usable_span(self.wide[: self.n_atoms], self.dtype)
 
     @cached_property
     def solve_own(self) -> Solver:
