@@ -25,7 +25,6 @@ from smalto.coders.preparing import (
     coarse_products,
     may_be_coarse,
     prepare,
-    products,
     solve_part,
 )
 from smalto.coders.scaling import (
@@ -192,7 +191,7 @@ def _code_chunk(
     if room is not None and part.missing is None and may_be_coarse(part, prepared):
         coarse, Q = coarse_products(x, prepared), room
     else:
-        Q = products(x, prepared.padded, room)
+        Q = prepared.packed.products(x, room)
     rounds, fit = np.zeros(n, np.int32), np.zeros(n)
     chunk = Chunk(
         Q,
@@ -393,7 +392,7 @@ def _mended(
         signals = some.take(few)
         signals = replace(signals, X=as_floats(signals.X, np.dtype(np.float64)))
         chunk = Chunk(
-            products(signals.X, double.padded),
+            double.packed.products(signals.X),
             squared_norms(signals.X),
             np.zeros(len(few), np.int32),
             None if chosen is None else chosen[few],

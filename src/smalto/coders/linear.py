@@ -7,7 +7,8 @@ import numpy as np
 from smalto.checks import Array, Rows, as_floats
 from smalto.coders.coded import Coded
 from smalto.coders.codes import Codes
-from smalto.coders.preparing import Prepared, products
+from smalto.coders.preparing import Prepared
+from smalto.coders.products import Packed
 from smalto.coders.scaling import signal_exponents, squared_norms
 from smalto.coders.signals import Signals
 from smalto.threads import run_tasks
@@ -15,7 +16,7 @@ from smalto.threads import run_tasks
 
 def code_linearly(
     signals: Signals,
-    W: Array,
+    W: Packed,
     prepared: Prepared,
     cuts: list[int],
     n_threads: int,
@@ -44,7 +45,7 @@ def code_linearly(
             ordinary[number] = signal_exponents(x, squares) is None
         if ordinary[number]:
             norms[rows], indices[rows] = squares, prepared.used
-            products(x, W, values[rows])
+            W.products(x, values[rows])
             if measured:
                 fit[rows] = _fit_dense(x, values[rows], prepared)
 

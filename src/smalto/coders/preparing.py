@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from smalto.cached import cached_property
-from smalto.checks import Array, Rows
+from smalto.checks import Array
 from smalto.coders.base import Coder, Sizes, Solver, is_certified
 from smalto.coders.certain_bounds import usable_span
 from smalto.coders.checked_coder import solver_of
@@ -17,16 +17,11 @@ from smalto.coders.chunks import Chunk, Coarse, OwnGram, padded_width
 from smalto.coders.codes import Codes, stack
 from smalto.coders.masked_gram import one_by_one
 from smalto.coders.patience import deadline
+from smalto.coders.products import Packed, gram
 from smalto.coders.scaling import atom_exponents, shifted, squared_norms
 from smalto.coders.signals import Signals
 from smalto.coders.unpenalized import Elimination
 from smalto.kernels import aligned
-from smalto.threads import run_tasks
-
-BLOCK = 128  # rows of the Gram matrix computed as one task ...
-LARGE_BLOCK = 256  # ... and of many atoms, where more rows at a time are faster
-MANY = 4096  # atoms
-FEW_BLOCKS = 2  # which are computed before another thread has begun
 
 
 @dataclass(frozen=True)
@@ -64,6 +59,16 @@ class Prepared:
         return solver_of(self.problem, self.G, self.n_atoms, self.slack)
 
     @cached_property
+    def packed(self) -> Packed:
+        """The padded dictionary for products."""
+        return Packed(self.padded)
+
+    @cached_property
+    def packed_single(self) -> Packed:
+        """The same in float32."""
+        return Packed(self.single)
+
+    @cached_property
     def features(self) -> Array:
         """Dᵀ (m, width), C-contiguous."""
         return np.ascontiguousarray(self.padded.T)
@@ -85,11 +90,12 @@ class Prepared:
         return self.dtype == np.float32 and convex and self.problem.any_atom_scale
 
     @cached_property
-    def linear(self) -> Array | None:
+    def linear(self) -> Packed | None:
         """W if the codes of signals x over the used atoms are ``x Wᵀ``; see `Coder.linear`."""
         if type(self.problem).linear is Coder.linear:
             return None
-        return self.problem.linear(self.used_atoms)
+        W = self.problem.linear(self.used_atoms)
+        return None if W is None else Packed(W)
 
     @cached_property
     def used(self) -> Array:
@@ -189,32 +195,6 @@ def padded_atoms(D: Array) -> Array:
     return padded
 
 
-def gram(D: Array, n_threads: int) -> Array:
-    """Return ``D Dᵀ``: the lower triangle by blocks of rows, the rest by symmetry."""
-    k = len(D)
-    block = BLOCK if k < MANY else LARGE_BLOCK
-    G = aligned.empty((k, k), D.dtype)
-    count = -(-k // block)
-
-    def task(number: int) -> None:  # the longest rows first, so that threads end together
-        a, b = (count - 1 - number) * block, min((count - number) * block, k)
-        np.matmul(D[a:b], D[:b].T, out=G[a:b, :b])
-        G[:a, a:b] = G[a:b, :a].T
-
-    run_tasks(task, count, n_threads if count > FEW_BLOCKS else 1)
-    return G
-
-
-def products(x: Rows, atoms: Array, out: Array | None = None) -> Array:
-    """Return ``x Dᵀ``, C-contiguous; in ``out`` if it is given."""
-    if out is None:
-        out = aligned.empty((x.shape[0], len(atoms)), atoms.dtype)
-    if scipy.sparse.issparse(x):
-        out[...] = x @ atoms.T
-        return out
-    return np.matmul(x, atoms.T, out=out)
-
-
 def may_be_coarse(part: Signals, prepared: Prepared) -> bool:
     """Return whether float32 correlations of whole float64 signals are enough to choose atoms by."""
     dense = part.penalty_weights is None and not scipy.sparse.issparse(part.X)
@@ -225,7 +205,7 @@ def coarse_products(x: Array, prepared: Prepared) -> Coarse:
     """Return dense float64 signals with their float32 correlations."""
     shape = len(x), len(prepared.single)
     few = x.astype(np.float32)
-    Q = products(few, prepared.single, aligned.reused(shape, np.float32, "coarse"))
+    Q = prepared.packed_single.products(few, aligned.reused(shape, np.float32, "coarse"))
     atoms = np.ascontiguousarray(prepared.padded)
     return Coarse(Q, np.ascontiguousarray(x), atoms)
 

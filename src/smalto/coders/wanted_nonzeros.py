@@ -14,7 +14,8 @@ from smalto.checks import Array
 from smalto.coders.base import Coder
 from smalto.coders.lasso_paths import follow, padded_gram
 from smalto.coders.parameters import scaled_number
-from smalto.coders.preparing import gram, padded_atoms, products
+from smalto.coders.preparing import padded_atoms
+from smalto.coders.products import Packed, gram
 from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.coders.signals import Signals
 from smalto.threads import run_tasks
@@ -69,7 +70,7 @@ def lam_for_nonzeros(
         if G is None or ridge:
             G = gram(padded, n_threads)
             G[np.arange(k), np.arange(k)] += D.dtype.type(ridge)
-        Q = products(sample.astype(D.dtype, copy=False), padded)
+        Q = Packed(padded).products(sample.astype(D.dtype, copy=False))
         lam = _by_coding(Q, nonzeros, positive, count_over(G), n_threads)
     if lam is None:
         lam = _by_paths(replace(chosen, X=sample), D, nonzeros, ridge, positive, n_threads)

@@ -35,6 +35,7 @@ _FAMILIES = {
     "coding.grouped": ("group lasso", 8),
     "coding.nonnegative": ("NMF", 1),
     "coding": ("coding", None),
+    "dense_products": ("product", 1),
     "learning": ("learning", 2),
     "projecting.fused": ("fused lasso", 4),
     "projecting": ("projection", 2),

@@ -73,19 +73,19 @@ class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(dmm, fe_type, ir.VectorType(element, fe_type.lanes))
 
 
-def _address(context: Any, builder: Any, array_type: Any, array: Any, i: Any, vector: Any) -> Any:
+def address_of(context: Any, builder: Any, array_type: Any, array: Any, i: Any, vector: Any) -> Any:
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [i]), vector.as_pointer())
 
 
-def _splat(builder: Any, x: Any, kind: Any) -> Any:
+def splatted(builder: Any, x: Any, kind: Any) -> Any:
     none = ir.Constant(kind, ir.Undefined)
     first = builder.insert_element(none, x, ir.Constant(ir.IntType(32), 0))
     places = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
     return builder.shuffle_vector(first, first, places)
 
 
-def _call(builder: Any, name: str, result: Any, args: list[Any], fastmath: tuple = ()) -> Any:
+def call_llvm(builder: Any, name: str, result: Any, args: list[Any], fastmath: tuple = ()) -> Any:
     kind = ir.FunctionType(result, [a.type for a in args])
     function = cgutils.get_or_insert_function(builder.module, kind, name)
     return builder.call(function, args, fastmath=fastmath)
@@ -98,7 +98,7 @@ def load(typingctx, array, i):
 
     def codegen(context, builder, signature, args):
         kind = context.get_value_type(vector)
-        address = _address(context, builder, signature.args[0], args[0], args[1], kind)
+        address = address_of(context, builder, signature.args[0], args[0], args[1], kind)
         return builder.load(address, align=array.dtype.bitwidth // 8)
 
     return vector(array, types.intp), codegen
@@ -109,7 +109,7 @@ def store(typingctx, array, i, v):
     """``array[i:] = v``."""
 
     def codegen(context, builder, signature, args):
-        address = _address(context, builder, signature.args[0], args[0], args[1], args[2].type)
+        address = address_of(context, builder, signature.args[0], args[0], args[1], args[2].type)
         builder.store(args[2], address, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
@@ -122,7 +122,7 @@ def splat(typingctx, x):
     vector = Vector(x)
 
     def codegen(context, builder, signature, args):
-        return _splat(builder, args[0], context.get_value_type(vector))
+        return splatted(builder, args[0], context.get_value_type(vector))
 
     return vector(x), codegen
 
@@ -143,7 +143,7 @@ def fma(typingctx, x, y, z):
     """``x * y + z``, rounded once where the machine can."""
 
     def codegen(context, builder, signature, args):
-        return _call(builder, f"llvm.fmuladd.{x.suffix}", args[0].type, args)
+        return call_llvm(builder, f"llvm.fmuladd.{x.suffix}", args[0].type, args)
 
     return x(x, x, x), codegen
 
@@ -153,7 +153,7 @@ def fnma(typingctx, x, y, z):
     """``z - x * y``, rounded once where the machine can."""
 
     def codegen(context, builder, signature, args):
-        return _call(
+        return call_llvm(
             builder, f"llvm.fmuladd.{x.suffix}", args[0].type, [builder.fneg(args[0]), *args[1:]]
         )
 
@@ -165,7 +165,7 @@ def vabs(typingctx, x):
     """``|x|``, lane by lane."""
 
     def codegen(context, builder, signature, args):
-        return _call(builder, f"llvm.fabs.{x.suffix}", args[0].type, args)
+        return call_llvm(builder, f"llvm.fabs.{x.suffix}", args[0].type, args)
 
     return x(x), codegen
 
@@ -198,7 +198,7 @@ def hsum(typingctx, x):
         element = args[0].type.element
         operands = [ir.Constant(element, 0.0), args[0]]
         name = f"llvm.vector.reduce.fadd.{x.suffix}"
-        return _call(builder, name, element, operands, fastmath=("reassoc", "nsz"))
+        return call_llvm(builder, name, element, operands, fastmath=("reassoc", "nsz"))
 
     return x.dtype(x), codegen
 
@@ -209,7 +209,7 @@ def hmax(typingctx, x):
 
     def codegen(context, builder, signature, args):
         name = f"llvm.vector.reduce.fmax.{x.suffix}"
-        return _call(builder, name, args[0].type.element, args, fastmath=("nnan",))
+        return call_llvm(builder, name, args[0].type.element, args, fastmath=("nnan",))
 
     return x.dtype(x), codegen
 
@@ -225,7 +225,7 @@ def labelled(typingctx, x, number, mask):
     def codegen(context, builder, signature, args):
         kind = _integers(x)
         number, mask = (
-            _splat(builder, builder.trunc(a, kind.element) if x.dtype.bitwidth < 64 else a, kind)
+            splatted(builder, builder.trunc(a, kind.element) if x.dtype.bitwidth < 64 else a, kind)
             for a in args[1:]
         )
         bits = builder.and_(builder.bitcast(args[0], kind), builder.not_(mask))
@@ -297,22 +297,22 @@ def subtract_scaled(typingctx, buffer, width, q, start, G, atoms, i, count):
             return builder.load(builder.gep(data, [place]))
 
         def vector_of(which, place):
-            address = _address(context, builder, kinds[which], args[which], place, kind)
+            address = address_of(context, builder, kinds[which], args[which], place, kind)
             return builder.load(address, align=vector.dtype.bitwidth // 8)
 
         scales, rows = [], []
         for l in range(count.literal_value):
             place = builder.add(i, i.type(l))
             scale = builder.fneg(number(0, builder.add(width, place)))
-            scales.append(_splat(builder, scale, kind))
+            scales.append(splatted(builder, scale, kind))
             rows.append(builder.mul(number(5, place), width))
         step = width.type(vector.lanes)
         with cgutils.for_range_slice(builder, width.type(0), width, step) as (j, _):
             value = vector_of(2, builder.add(start, j))
             for scale, row in zip(scales, rows, strict=True):
                 terms = [scale, vector_of(4, builder.add(row, j)), value]
-                value = _call(builder, f"llvm.fmuladd.{vector.suffix}", kind, terms)
-            address = _address(context, builder, buffer, args[0], j, kind)
+                value = call_llvm(builder, f"llvm.fmuladd.{vector.suffix}", kind, terms)
+            address = address_of(context, builder, buffer, args[0], j, kind)
             builder.store(value, address, align=vector.dtype.bitwidth // 8)
         return context.get_dummy_value()
 

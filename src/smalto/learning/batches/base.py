@@ -13,7 +13,8 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.coding import warn_of_zeros
-from smalto.coders.preparing import gram, padded_atoms, prepare
+from smalto.coders.preparing import padded_atoms, prepare
+from smalto.coders.products import gram
 from smalto.coders.signals import Signals
 from smalto.learning.batches.code_samples import code_samples
 from smalto.learning.batches.samples import Samples

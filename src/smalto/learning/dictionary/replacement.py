@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array, Rows
-from smalto.coders.preparing import gram
+from smalto.coders.products import gram
 from smalto.learning.dictionary.new_atoms import as_atom
 from smalto.learning.memory.contributions import WORST, Addition, Contribution
 from smalto.learning.memory.state import State
