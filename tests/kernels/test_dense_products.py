@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smalto.coders import products
-from smalto.coders.products import Packed, gram
+from smalto.coders.products import Packed, PackedTerms, gram
 from smalto.kernels.dense_products import BLOCK
 
 DTYPES = [np.float32, np.float64]
@@ -71,3 +71,19 @@ def test_rows_may_be_read_only_strided_or_without_features(dtype):
     np.testing.assert_array_equal(Packed(strided[1]).products(strided[0]), wanted)
     assert not Packed(D[:, :0]).products(X[:, :0]).any()
     assert Packed(D[:0]).products(X).shape == (9, 0)
+
+
+@given(SIZES, st.sampled_from(DTYPES), st.integers(0, 99))
+def test_sums_of_some_atoms_follow_the_changes_of_the_dictionary(sizes, dtype, seed):
+    n, m, k = sizes
+    A, D = random_pair(n, m, k, dtype, seed)[0], random_pair(k, 1, m, dtype, seed)[0]
+    packed, rng = PackedTerms(D), np.random.default_rng(seed)
+    for _ in range(2):
+        begin = int(rng.integers(k))
+        some = slice(begin, int(rng.integers(begin, k)) + 1)
+        exact = A[:, some].astype(np.float64) @ D[some].astype(np.float64)
+        terms = np.abs(A[:, some]).astype(np.float64) @ np.abs(D[some]).astype(np.float64)
+        rounding = np.finfo(dtype).eps * (min(k, BLOCK) + 4)
+        assert np.all(np.abs(packed.products(A, some) - exact) <= rounding * terms)
+        D[some] *= 3
+        packed.renew(some)

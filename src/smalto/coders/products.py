@@ -1,4 +1,4 @@
-"""Products of signals and atoms, ``x Dᵀ``, and the Gram matrix ``D Dᵀ``."""
+"""Products of signals and atoms, ``x Dᵀ``, of atoms, ``D Dᵀ``, and of sums of codes and atoms, ``A D``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import scipy
 
 from smalto.checks import Array, Rows
 from smalto.kernels import aligned
-from smalto.kernels.dense_products import multiply, pack, vectors_at_once
+from smalto.kernels.dense_products import multiply, pack, pack_terms, vectors_at_once
 from smalto.kernels.simd import WIDTH
 from smalto.threads import run_tasks
 
@@ -44,13 +44,36 @@ class Packed:
 
     def multiply(self, x: Array, out: Array, width: int) -> None:
         """Write the first ``width`` columns of ``x Dᵀ``, whole vectors, into rows of a larger array."""
+        assert out.flags.c_contiguous, "the result would be lost"
         n, m = x.shape
         if not m:
             out[:, :width] = 0.0
         x = np.require(x, self.atoms.dtype, ["C", "W"])  # read-only rows would be compiled for, too
-        multiply(
-            x.reshape(-1), n, m, self.panels, width, self.vectors, out.reshape(-1), out.shape[1]
-        )
+        rows, to, stride = x.reshape(-1), out.reshape(-1), out.shape[1]
+        multiply(rows, n, m, 0, m, self.panels, width, self.vectors, to, stride)
+
+
+class PackedTerms:
+    """A dictionary (k, m) as the right factor of ``A D``, which follows its changes."""
+
+    def __init__(self, D: Array) -> None:
+        k, m = D.shape
+        lanes = WIDTH // D.itemsize
+        self.D, self.width, self.vectors = D, -(-m // lanes) * lanes, vectors_at_once()
+        self.panels = aligned.empty(k * self.width, D.dtype)
+        self.renew(slice(0, k))
+
+    def renew(self, atoms: slice) -> None:
+        """Take over atoms that have changed."""
+        pack_terms(self.D, atoms.start, atoms.stop, self.vectors, self.width, self.panels)
+
+    def products(self, A: Array, atoms: slice) -> Array:
+        """Return ``Σ_j a_j d_j`` over some atoms j for each row a of A (n, k)."""
+        (n, k), m = A.shape, self.D.shape[1]
+        out = aligned.reused((n, self.width), self.D.dtype, "terms")
+        given = A.reshape(-1), n, k, atoms.start, atoms.stop, self.panels, self.width, self.vectors
+        multiply(*given, out.reshape(-1), self.width)
+        return out[:, :m]
 
 
 def gram(D: Array, n_threads: int) -> Array:

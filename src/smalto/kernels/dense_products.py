@@ -1,4 +1,4 @@
-"""Products of dense rows and the rows of another matrix, ``x Dᵀ``.
+"""Products of dense matrices: ``x Dᵀ`` for signals and atoms, ``A D`` for the dictionary update.
 
 A number of the result is ``Σ_l x_l d_l``, added up in blocks of `BLOCK` terms, one after another: the
 same bits whatever rows are beside it, however wide the registers are, and in any build. A tile of 6 rows
@@ -120,17 +120,34 @@ def pack(D, vectors, width, panels):
 
 
 @kernel
-def multiply(x, n, m, panels, width, vectors, out, stride):
-    """Write ``x Dᵀ`` (n, width), rows of ``stride`` numbers, for atoms that `pack` has written.
+def pack_terms(D, begin, end, vectors, width, panels):
+    """Write rows ``begin`` to ``end`` of D (k, m) as terms of the panels of ``A D``.
 
-    ``x`` and ``out`` are flat, and ``width`` is a whole number of vectors.
+    Here panels have some features, of which those from m to ``width`` are zero.
+    """
+    k, m = D.shape
+    step = lanes(panels)
+    for first in range(0, width, vectors * step):
+        size = min(vectors * step, width - first)
+        for l in range(begin, end):
+            to = first * k + l * size
+            for j in range(size):
+                panels[to + j] = D[l, first + j] if first + j < m else panels.dtype.type(0)
+
+
+@kernel
+def multiply(x, n, m, begin, end, panels, width, vectors, out, stride):
+    """Write the sums of the terms ``begin`` to ``end``, of m, of a product (n, width).
+
+    ``x`` and ``out`` are flat, with rows of m and of ``stride`` numbers, the panels are as `pack` or
+    `pack_terms` have written them, and ``width`` is a whole number of vectors.
     """
     step = lanes(panels)
     for j in range(0, width, vectors * step):
         two = vectors == 2 and width - j > step
         size = 2 * step if two else step
-        for l in range(0, m, BLOCK):
-            terms, atoms, add = min(BLOCK, m - l), j * m + l * size, l > 0
+        for l in range(begin, end, BLOCK):
+            terms, first, add = min(BLOCK, end - l), j * m + l * size, l > begin
             i = 0
             while i + 6 <= n:
                 if two:
@@ -139,7 +156,7 @@ def multiply(x, n, m, panels, width, vectors, out, stride):
                         i * m + l,
                         m,
                         panels,
-                        atoms,
+                        first,
                         terms,
                         out,
                         i * stride + j,
@@ -154,7 +171,7 @@ def multiply(x, n, m, panels, width, vectors, out, stride):
                         i * m + l,
                         m,
                         panels,
-                        atoms,
+                        first,
                         terms,
                         out,
                         i * stride + j,
@@ -171,7 +188,7 @@ def multiply(x, n, m, panels, width, vectors, out, stride):
                         i * m + l,
                         m,
                         panels,
-                        atoms,
+                        first,
                         terms,
                         out,
                         i * stride + j,
@@ -186,7 +203,7 @@ def multiply(x, n, m, panels, width, vectors, out, stride):
                         i * m + l,
                         m,
                         panels,
-                        atoms,
+                        first,
                         terms,
                         out,
                         i * stride + j,

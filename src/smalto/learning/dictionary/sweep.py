@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
+from smalto.coders.products import PackedTerms
 from smalto.coders.scaling import number_exponent
 from smalto.constraints.base import Constraint
 from smalto.kernels.learning.block_sweep import add_scaled
@@ -33,7 +34,7 @@ def sweep(
     ``ridge`` the pass lowers that objective plus ``ridge/2 ‖D‖²``: A has it on its diagonal, except
     for atoms of which nothing is known, which would become zero. The residuals of a block of atoms
     come from matrix products, most of which are computed for several blocks at once, a task each: the
-    result is the same up to rounding, at the speed of BLAS.
+    result is the same up to rounding, and most of the time goes into these products.
     """
     k = len(D)
     stats = tuple(part for part in stats if part.A.diagonal().any())  # the others are zero
@@ -50,18 +51,21 @@ def sweep(
     block = BLOCK if k < MANY else LARGE_BLOCK
     few = k <= block * LARGEST_GROUP
     group = k if few else block * max(2, min(k // (4 * block), LARGEST_GROUP))
+    packed = PackedTerms(D)
     for begin in range(0, k, group):
         atoms = slice(begin, min(begin + group, k))
-        A, R = _residuals(D, stats, atoms, block, unit, added, n_threads)
+        A, R = _residuals(packed, stats, atoms, block, unit, added, n_threads)
         for first in range(begin, atoms.stop, block):
-            rows = slice(first - begin, min(first + block, atoms.stop) - begin)
-            R[rows] -= A[rows, atoms] @ D[atoms]
+            own = slice(first, min(first + block, atoms.stop))
+            rows = slice(first - begin, own.stop - begin)
+            R[rows] -= packed.products(A[rows], atoms)
             change += constraint.sweep_block(D, R[rows], A[rows], first, smallest)
+            packed.renew(own)
     return unit * (change if added is None else change - 0.5 * _weighted_square(added, D))
 
 
 def _residuals(
-    D: Array,
+    packed: PackedTerms,
     stats: tuple[Stats, ...],
     atoms: slice,
     block: int,
@@ -73,6 +77,7 @@ def _residuals(
 
     Each block of atoms is a task.
     """
+    D = packed.D
     k, m = D.shape
     size = atoms.stop - atoms.start
     A, R = np.zeros((size, k), D.dtype), np.zeros((size, m), D.dtype)
@@ -87,7 +92,7 @@ def _residuals(
         if added is not None:
             A[rows, own] += np.diag(added[own])
         for some in others:
-            R[rows] -= A[rows, some] @ D[some]
+            R[rows] -= packed.products(A[rows], some)
 
     run_tasks(task, -(-size // block), n_threads)
     return A, R
