@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn.datasets
 from sklearn.base import clone
 
 from smalto import NMF, Model, SparsePCA, encode, learn
@@ -171,3 +172,14 @@ def test_the_last_cost_of_held_out_samples_is_that_of_the_result(end, tmp_path):
     assert costs[0] == costs[1]
     rows = [json.loads(row) for row in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert rows[-1]["test_cost"] == again.history[-1].test_cost
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "diabetes", "breast_cancer"])
+def test_few_steps_to_a_density_leave_atoms_long_enough_to_be_used(name):
+    X = getattr(sklearn.datasets, f"load_{name}")().data
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = SparsePCA(1, random_state=0).fit(X)
+    ball = ElasticNetBall(model.state_.constraint.gamma)
+    assert abs(model.density_ - 0.3) * X.shape[1] <= 2
+    np.testing.assert_allclose([ball.gauge(d) for d in model.components_], 1.0, rtol=1e-6)
+    assert -model.score(X) < 0.95 * 0.5 * X.shape[1]  # the cost of zero codes

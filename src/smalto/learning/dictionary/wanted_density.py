@@ -36,9 +36,11 @@ def wants_density(constraint: Constraint) -> bool:
 def feasible(state: State, n_threads: int = 1) -> Feasible:
     """Return a copy of the dictionary with every atom inside the constraint set, and the set.
 
-    If a density is wanted that the dictionary does not have, for example because atoms were
-    replaced since the last update, it is updated once more; unless it is close to that
-    density, which only atoms of nearly no length have. The state stays as it is.
+    If a density is wanted that the dictionary does not have, because learning has not come that far
+    or atoms were replaced since the last update, it is updated once more, with a set for which it
+    has. Where this set is smaller than the one that was learned with, atoms are so short there that
+    codes would be small or zero: they are stretched to the border of the larger one, which leaves the
+    density as it is. The state stays as it is.
     """
     D, constraint = state.D.copy(), state.constraint
     if not wants_density(constraint):
@@ -60,7 +62,20 @@ def feasible(state: State, n_threads: int = 1) -> Feasible:
     collapsed = np.linalg.norm(D) < COLLAPSED * np.linalg.norm(before)
     if collapsed and missed(before, constraint.density) is None:
         return Feasible(before, constraint)
+    if all(constraint.gauge(atom) < found.gauge(atom) for atom in D if atom.any()):
+        for atom in D:
+            _stretch(constraint, atom)
+        return Feasible(D, constraint)
     return Feasible(D, found)
+
+
+def _stretch(constraint: Constraint, atom: Array) -> None:
+    """Make an atom so long that it is on the border of a set ``‖d‖² + Ω(d) ≤ 1``, for a norm Ω."""
+    square = float(np.square(atom, dtype=np.float64).sum())
+    if square > 0.0:
+        norm = constraint.gauge(atom) - square
+        atom *= atom.dtype.type(2.0 / (norm + math.sqrt(norm**2 + 4.0 * square)))
+        constraint.project(atom)  # rounding
 
 
 def update_to_density(state: State, n_new: int, n_threads: int) -> None:
