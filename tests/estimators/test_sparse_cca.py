@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from smalto import SparseCCA
-from smalto.coders import Lasso, Ridge
+from smalto.coders import OMP, Lasso, Ridge
 from smalto.constraints import ElasticNetBall, FusedLassoBall, L2Ball
 from smalto.estimators.rank_one import Side, codes_of, find_pair, keep_largest
 
@@ -42,7 +42,8 @@ def cost(M, u, v, lam):
 @parametrize_with_checks(
     [
         SparseCCA(max_nonzeros_x=2),
-        SparseCCA(max_nonzeros_x=1, ordered="x", scale=False),
+        # y has a single column there, and gammas without an effect are warned of.
+        SparseCCA(max_nonzeros_x=1, ordered="x", scale=False, gamma1=0, gamma2=0),
         SparseCCA(coder=Lasso(0.1), constraint=ElasticNetBall(0.5)),
     ]
 )
@@ -194,8 +195,23 @@ def test_constant_columns_get_no_weight():
     X[:, 4], Y[:, 8] = 1e6 / 3, -1 / 3
     model = SparseCCA(max_nonzeros_x=3).fit(X, Y)
     assert model.x_weights_[4] == 0
+    assert model.y_weights_[8] == 0  # although it is in a stretch
+    assert model.y_weights_[7] * model.y_weights_[9] > 0
+    assert np.linalg.norm(model.y_weights_) == pytest.approx(1)
     assert model.x_scale_[4] == model.y_scale_[8] == 1
     assert np.isfinite(model.transform(X)).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("settings_", [{"max_nonzeros_x": 60}, {"coder": Lasso(0.0)}])
+def test_constant_columns_get_no_weight_without_a_penalty(dtype, settings_):
+    X, Y = planted(n=3000, dtype=dtype)  # so many that the mean of a constant is not exact
+    X[:, 4], Y[:, 8] = 0.1, 1 / 3
+    X[::2, 5] = np.nextafter(dtype(0.1), dtype(1))  # constant up to rounding
+    X[1::2, 5] = 0.1
+    model = SparseCCA(gamma1=0, gamma2=0, **settings_).fit(X, Y)
+    np.testing.assert_array_equal(np.flatnonzero(model.x_weights_ == 0), [4, 5])
+    np.testing.assert_array_equal(np.flatnonzero(model.y_weights_ == 0), [8])
 
 
 def test_scale_and_shift_do_not_matter_unless_asked():
@@ -312,19 +328,131 @@ def test_what_is_warned_of():
     with pytest.warns(UserWarning, match=r"pairs \[0\] are zero.*too large"):
         model = SparseCCA(coder=Lasso(1e6)).fit(X, Y)
     assert model.score(X, Y) == 0
-    with pytest.warns(UserWarning, match=r"pairs \[1\] are zero"):
+    with pytest.warns(UserWarning, match=r"pairs \[1\] are zero: .* no correlation left$"):
         SparseCCA(2, max_nonzeros_x=4).fit(X, Y[:, :1])
 
 
-def test_blocks_with_few_columns():
-    X, Y = planted()
-    narrow = SparseCCA().fit(X[:, :10], Y)
-    assert narrow.get_params()["max_nonzeros_x"] is None
-    assert narrow.x_weights_.shape == (10, 1)
-    wide = SparseCCA().fit(X, Y)
-    np.testing.assert_array_equal(
-        wide.x_weights_, SparseCCA(max_nonzeros_x=25).fit(X, Y).x_weights_
+@pytest.mark.parametrize(
+    ("columns", "count"), [(2, 1), (4, 1), (5, 2), (10, 3), (97, 25), (100, 25), (300, 25)]
+)
+def test_a_quarter_of_the_columns_has_weights_by_default(columns, count):
+    X, Y = planted(p=303)
+    X = X[:, 3 : 3 + columns]
+    model = SparseCCA().fit(X, Y)
+    assert model.get_params()["max_nonzeros_x"] is None
+    assert np.count_nonzero(model.x_weights_) == count
+    explicit = SparseCCA(max_nonzeros_x=count).fit(X, Y)
+    np.testing.assert_array_equal(model.x_weights_, explicit.x_weights_)
+    # Constant columns do not count.
+    more = np.column_stack([X, np.full((len(X), columns), 0.1)])
+    np.testing.assert_allclose(
+        SparseCCA().fit(more, Y).x_weights_[:columns], model.x_weights_, atol=1e-6
     )
+    swapped = SparseCCA(ordered="x").fit(Y, X)
+    np.testing.assert_array_equal(swapped.y_weights_, model.x_weights_)
+
+
+@pytest.mark.parametrize("columns", [6, 20, 25, 40])
+def test_gamma_counts_in_narrow_blocks(columns):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((100, columns)), rng.standard_normal((100, 60))
+    hidden = 1.5 * rng.standard_normal((100, 1))
+    X[:, :5] += hidden
+    Y[:, 20:30] += hidden
+    dense = SparseCCA(gamma1=0, gamma2=0).fit(X, Y)
+    assert np.count_nonzero(dense.y_weights_) == 60
+    for gamma in (1, 100):
+        model = SparseCCA(gamma1=gamma, gamma2=gamma).fit(X, Y)
+        assert model.lam_[0] > 0
+        assert set(np.flatnonzero(model.y_weights_)) >= set(range(20, 30))
+        assert np.count_nonzero(model.y_weights_) <= 30
+        assert np.count_nonzero(np.diff(model.y_weights_[:, 0])) <= 20
+
+
+UNPENALIZED = [
+    ({"max_nonzeros_x": 8}, "gamma1=1 and gamma2=1 have.*smaller max_nonzeros_x"),
+    ({"coder": Lasso(0.0), "gamma1": 0.0}, "gamma1=0 and gamma2=1 have.*coder a larger penalty"),
+    ({"coder": OMP(1)}, "gamma1=1 and gamma2=1 have.*coder a larger penalty"),
+    ({"max_nonzeros_x": 8, "constraint": ElasticNetBall(0.5)}, "the constraint has.*an L2Ball"),
+    ({"max_nonzeros_x": 8, "constraint": ElasticNetBall(density=0.2)}, "the constraint has"),
+]
+
+
+@pytest.mark.parametrize(("settings_", "message"), UNPENALIZED)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_set_without_effect_is_warned_of(settings_, message, dtype):
+    X, Y = planted(dtype=dtype)
+    message = rf"penalty on the weights of X, {message}"
+    with pytest.warns(UserWarning, match=message) as caught:
+        model = SparseCCA(**settings_).fit(X[:, :8], Y)
+    assert len(caught) == 1
+    assert "in pairs [0]" in str(caught[0].message)
+    # What the warning says: these are the first singular vectors.
+    v = np.linalg.svd(standardised(Y).T @ standardised(X[:, :8]))[0][:, 0]
+    assert abs(model.y_weights_[:, 0] @ v) == pytest.approx(1, abs=1e-4)
+
+
+def test_a_set_without_effect_is_warned_of_where_x_is_ordered():
+    X, Y = planted()
+    with pytest.warns(UserWarning, match="weights of y, gamma1=1.*those of X.*max_nonzeros_y"):
+        SparseCCA(ordered="x", max_nonzeros_y=8).fit(Y, X[:, :8])
+    with pytest.warns(UserWarning, match="no effect.*or coder=Lasso"):
+        SparseCCA().fit(X[:, 3:4], Y)  # of a single column all are kept
+
+
+@pytest.mark.parametrize(
+    "settings_",
+    [
+        {"max_nonzeros_x": 8, "gamma1": 0, "gamma2": 0},
+        {"max_nonzeros_x": 8, "constraint": L2Ball()},
+        {"max_nonzeros_x": 8, "constraint": L2Ball(positive=True)},
+        {"coder": Lasso(0.0, ridge=1.0)},
+        {"coder": Lasso(5.0)},
+    ],
+)
+def test_sets_that_have_their_effect_are_not_warned_of(settings_):  # warnings are errors
+    X, Y = planted()
+    SparseCCA(**settings_).fit(X[:, :8], Y)
+    SparseCCA(max_nonzeros_x=8).fit(X[:, :8], Y[:, 5])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_best_columns_may_be_tied(dtype, count):
+    rng = np.random.default_rng(0)
+    S = rng.integers(0, 3, (200, 300)).astype(dtype)
+    Y = rng.standard_normal((200, 40)).astype(dtype)
+    Y[:, 10:20] += dtype(1.5) * (S[:, :1] - 1)
+    # Copies, also of the opposite sign and up to the rounding of a scale.
+    for factors in ([1, 1, 1], [-1, 3, 7.3]):
+        S[:, 1:4] = S[:, :1] * np.array(factors, dtype)
+        expected = SparseCCA(max_nonzeros_x=4).fit(S, Y)
+        assert set(np.flatnonzero(expected.x_weights_)) == {0, 1, 2, 3}
+        with pytest.warns(UserWarning, match=rf"\[0\] have more .*x={count}: .*tied") as caught:
+            model = SparseCCA(max_nonzeros_x=count).fit(S, Y)
+        assert len(caught) == 1
+        assert model.correlations_[0] > 0.96
+        np.testing.assert_allclose(np.abs(model.x_weights_[:4]), 0.5, rtol=1e-4)
+        np.testing.assert_array_equal(model.x_weights_, expected.x_weights_)
+        with pytest.warns(UserWarning, match=f"max_nonzeros_y={count}: .*tied"):
+            swapped = SparseCCA(ordered="x", max_nonzeros_y=count).fit(Y, S)
+        np.testing.assert_array_equal(swapped.y_weights_, model.x_weights_)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ties_are_kept_or_left_out_together(dtype):
+    eps = np.finfo(dtype).eps
+    c = np.array([1, -4, 3, 3 + 6 * eps, -3, 2, 0], dtype)
+    for count, kept in [(1, [1]), (2, [1]), (3, [1]), (4, [1, 2, 3, 4]), (5, [1, 2, 3, 4, 5])]:
+        u, _ = keep_largest(count)(c, 1.0, c, 1)
+        np.testing.assert_array_equal(np.flatnonzero(u), kept)
+    for count in (1, 2, 3):
+        u, lam = keep_largest(count)(c[2:], 1.0, c, 1)
+        np.testing.assert_array_equal(np.flatnonzero(u), [0, 1, 2])
+        assert lam == 2
+    u, lam = keep_largest(1)(np.full(3, -5, dtype), 1.0, c, 1)
+    np.testing.assert_array_equal(u, np.full(3, -5))
+    assert lam == 0
 
 
 def test_tables_of_scores_and_weights():

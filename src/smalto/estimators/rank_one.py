@@ -20,6 +20,8 @@ _SETTLE = 64  # iterations after which λ and the set are fixed, so that the cos
 _KERNEL = 2048  # number n of samples up to which an n by n matrix is formed for the start
 _START = 64  # iterations of the power method; the start need not be accurate
 _SAMPLE = 2048  # columns from which the open parameters of a coder are chosen
+_TIED = 64  # sizes that differ by at most so many roundings of the largest are tied
+_PENALIZED = 1e-5  # the share of the norm of u, at least, that a penalty changes
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Pair:
     lam: float | None
     n_iter: int
     converged: bool
+    penalized: bool  # whether ψ makes u another than that of the best fit
 
 
 # A function of c = Zₓᵀ Zᵧ v (p,), ‖v‖², the atom v and the iteration that returns u and λ.
@@ -91,37 +94,59 @@ def find_pair(
     constraint = constraint.begun(v[None])
     v = _with_better_sign(v, coded, ordered, codes, constraint)
     u, lam, norm = np.zeros(coded.X.shape[1], v.dtype), None, 0.0
+    c, square, converged = u, 0.0, False
     for iteration in range(1, max_iter + 1):
         square = float(v @ v)
         if square > 0:
-            u, lam = codes(coded.correlate(ordered.score(v)), square, v, iteration)
+            c = coded.correlate(ordered.score(v))
+            u, lam = codes(c, square, v, iteration)
         norm = float(u @ u)
         if not square > 0 or not norm > 0:
-            return Pair(np.zeros_like(u), np.zeros_like(v), lam, iteration, True)
+            return Pair(np.zeros_like(u), np.zeros_like(v), lam, iteration, True, True)
         before, free = v, ordered.correlate(coded.score(u)) / v.dtype.type(norm)
         if iteration < _SETTLE:
             constraint = constraint.adapted(partial(projected, free[None]))
         v = free.copy()
         project_checked(constraint, v)
-        if float(np.linalg.norm(v - before)) <= tol * float(np.linalg.norm(v)):
-            return Pair(u, v, lam, iteration, True)
-    return Pair(u, v, lam, max_iter, False)
+        converged = float(np.linalg.norm(v - before)) <= tol * float(np.linalg.norm(v))
+        if converged:
+            break
+    missing = np.linalg.norm(c - u * u.dtype.type(square))
+    penalized = bool(missing > _PENALIZED * np.linalg.norm(c))
+    return Pair(u, v, lam, iteration, converged, penalized)
 
 
 def keep_largest(count: int) -> Codes:
-    """Return codes by a lasso whose λ leaves ``count`` nonzeros (fewer if columns are tied)."""
+    """Return codes by a lasso whose λ leaves ``count`` nonzeros; see `_threshold` for ties."""
     held: list[float] = []
 
     def codes(c: Array, square: float, v: Array, iteration: int) -> tuple[Array, float | None]:
         size = np.abs(c)
         if iteration <= _SETTLE or not held:
-            rest = len(size) - count
-            held[:] = [float(np.partition(size, rest - 1)[rest - 1]) if rest else 0.0]
+            held[:] = [_threshold(size, count)]
         lam = held[0]
         u = np.copysign(np.maximum(size - c.dtype.type(lam), 0), c) / c.dtype.type(square)
         return u, lam
 
     return codes
+
+
+def _threshold(size: Array, count: int) -> float:
+    """Return the number above which ``count`` sizes are.
+
+    Sizes that are tied up to rounding are all above or not: there are fewer then, or more where
+    the largest ones are tied, since none would be left.
+    """
+    rest = len(size) - count
+    if not rest:
+        return 0.0
+    largest = size.max()
+    rounding = _TIED * np.finfo(size.dtype).eps * largest
+    lam = np.partition(size, rest - 1)[rest - 1]
+    lam = size[size <= lam + rounding].max()
+    if lam == largest:
+        lam = size[size < largest - rounding].max(initial=0)
+    return float(lam)
 
 
 def codes_of(coder: Coder, coded: Side, ordered: Side) -> Codes:

@@ -28,7 +28,7 @@ from smalto.checks import (
 from smalto.coders.base import Coder, check_coder
 from smalto.coders.scaling import largest_entry, shifted
 from smalto.constraints import Constraint, FusedLassoBall
-from smalto.constraints.base import check_constraint
+from smalto.constraints.base import check_constraint, project_checked
 from smalto.estimators.all_or_nothing import all_or_nothing
 from smalto.estimators.nested_parameters import NestedParameters
 from smalto.estimators.rank_one import Pair, Side, codes_of, find_pair, keep_largest
@@ -38,6 +38,7 @@ from smalto.warn import warn
 
 DEFAULT_NONZEROS = 25
 DEFAULT_GAMMA = 1.0
+_SHARE = 4  # one in so many columns, at most, has a weight by default
 _ORDINARY = 8  # exponents of the largest entries of blocks, at most, that are left alone
 
 
@@ -64,10 +65,12 @@ class SparseCCA(
         (footnote of Section 6.3). Those of X and Y themselves, which `transform` returns, need
         not be: weights for which they are would be combinations of several pairs, and less sparse.
     max_nonzeros_x : int, optional
-        Number of nonzero weights of X, by default 25, or one for each column if there are fewer;
-        λ is chosen accordingly. There are fewer if columns are
+        Number of nonzero weights of X, by default a quarter of the columns that vary, rounded
+        up, and at most 25; λ is chosen accordingly. Tied columns, such as copies, are kept or
+        left out together: there are fewer then, or more, with a warning, if the best ones are
         tied. The number may also change after iteration 64, when λ is fixed so that the
-        iteration converges.
+        iteration converges. If all columns are kept, λ is zero, and ``gamma1`` and ``gamma2``
+        have no effect, which is warned of.
     gamma1 : float, default 1
         The larger, the fewer nonzero weights of Y.
     gamma2 : float, default 1
@@ -194,13 +197,16 @@ class SparseCCA(
         return self
 
     def _fit(self, X: Array, Y: Array, count: int | None, constraint: Constraint) -> None:
-        self.x_mean_, self.x_scale_ = _moments("X", X, self.scale)
-        self.y_mean_, self.y_scale_ = _moments("y", Y, self.scale)
+        self.x_mean_, self.x_scale_, x_constant = _moments("X", X, self.scale)
+        self.y_mean_, self.y_scale_, y_constant = _moments("y", Y, self.scale)
         X, Y = (X - self.x_mean_) / self.x_scale_, (Y - self.y_mean_) / self.y_scale_
+        X[:, x_constant], Y[:, y_constant] = 0, 0  # not only up to the rounding of the mean
         X, Y, coder, unit = _of_size_one(X, Y, self.coder)
         swapped = self.ordered == "x"
         blocks = (Y, X) if swapped else (X, Y)
-        count = min(DEFAULT_NONZEROS, blocks[0].shape[1]) if count is None else count
+        if count is None:
+            varying = np.count_nonzero(blocks[0].any(axis=0))
+            count = min(DEFAULT_NONZEROS, math.ceil(varying / _SHARE))
         if coder is None and count > blocks[0].shape[1]:
             name, block = ("max_nonzeros_y", "y") if swapped else ("max_nonzeros_x", "X")
             message = (
@@ -217,8 +223,9 @@ class SparseCCA(
                 pairs.append(pair)
                 coded = coded.without(coded.X @ pair.u)
                 ordered = ordered.without(ordered.X @ pair.v)
-        self._warn(pairs)
-        signed = [_signed(pair.u, pair.v) for pair in pairs]
+        self._warn(pairs, constraint)
+        varies = blocks[1].any(axis=0)  # fusion gives constant columns the weight of others
+        signed = [_signed(pair.u, pair.v * varies) for pair in pairs]
         u, v = (np.column_stack([pair[i] for pair in signed]) for i in (0, 1))
         self.x_weights_, self.y_weights_ = (v, u) if swapped else (u, v)
         self.lam_ = unit * np.array([np.nan if pair.lam is None else pair.lam for pair in pairs])
@@ -393,7 +400,7 @@ class SparseCCA(
             raise ValueError(message)
         return next(iter(given.values()), None)
 
-    def _warn(self, pairs: list[Pair]) -> None:
+    def _warn(self, pairs: list[Pair], constraint: Constraint) -> None:
         late = [number for number, pair in enumerate(pairs) if not pair.converged]
         if late:
             message = (
@@ -403,11 +410,47 @@ class SparseCCA(
             warn(message, ConvergenceWarning)
         empty = [number for number, pair in enumerate(pairs) if not pair.u.any()]
         if empty:
-            message = (
-                f"pairs {empty} are zero: X and y have no correlation left, or the penalty of the "
-                "coder is too large"
+            reason = "" if self.coder is None else ", or the penalty of the coder is too large"
+            warn(f"pairs {empty} are zero: X and y have no correlation left{reason}")
+        self._warn_of_ties(pairs)
+        self._warn_of_no_penalty(pairs, constraint)
+
+    def _warn_of_ties(self, pairs: list[Pair]) -> None:
+        """Warn if there are more nonzeros than were asked for."""
+        for name in ("max_nonzeros_x", "max_nonzeros_y"):
+            count = getattr(self, name)
+            tied = [] if count is None else [i for i, p in enumerate(pairs) if _ties(p.u) > count]
+            if tied:
+                message = (
+                    f"pairs {tied} have more nonzero weights than {name}={count}: the best "
+                    "columns are tied, perhaps copies of each other, and are all kept"
+                )
+                warn(message)
+
+    def _warn_of_no_penalty(self, pairs: list[Pair], constraint: Constraint) -> None:
+        """Warn if the set of the ordered block has no effect.
+
+        The product v uᵀ stays the same if v is divided by a number and u is multiplied by it.
+        Without a penalty that costs nothing: any v is in the set if it is made small enough.
+        """
+        loose = [i for i, p in enumerate(pairs) if not p.penalized and _bends(constraint, p.v)]
+        if not loose:
+            return
+        coded, ordered = ("y", "X") if self.ordered == "x" else ("X", "y")
+        what, dense = "the constraint has", "an L2Ball instead"
+        if self.constraint is None:
+            what = f"gamma1={self.gamma1:g} and gamma2={self.gamma2:g} have"
+            dense = "gamma1=gamma2=0"
+        remedy = "give the coder a larger penalty"
+        if self.coder is None:
+            remedy = (
+                f"give a smaller max_nonzeros_{coded.lower()}, or coder=Lasso(lam) with lam > 0"
             )
-            warn(message)
+        message = (
+            f"without a penalty on the weights of {coded}, {what} no effect on the sparsity of those "
+            f"of {ordered}, in pairs {loose}: {remedy}, or {dense} if dense weights are meant"
+        )
+        warn(message)
 
 
 def _of_size_one(
@@ -428,17 +471,33 @@ def _of_size_one(
     return shifted(X, -exponents[0]), shifted(Y, -exponents[1]), problem, unit
 
 
-def _moments(name: str, block: Array, scale: bool) -> tuple[Array, Array]:
-    """Return the mean and the scale of the columns; the scale of a constant column is 1."""
+def _moments(name: str, block: Array, scale: bool) -> tuple[Array, Array, Array]:
+    """Return mean and scale of the columns, and which are constant: the scale of these is 1."""
     mean = block.mean(axis=0, dtype=np.float64)
     deviation = block.std(axis=0, ddof=1, dtype=np.float64)
-    # Constant up to the rounding of the mean.
-    constant = deviation <= 10 * np.finfo(block.dtype).eps * np.abs(block).max(axis=0)
+    # The range too: with many samples the rounding of the mean makes the deviation larger.
+    rounding = 10 * np.finfo(block.dtype).eps * np.abs(block).max(axis=0)
+    constant = (deviation <= rounding) | (np.ptp(block, axis=0) <= rounding)
     if constant.all():
         message = f"every column of {name} is constant: there is nothing to correlate"
         raise ValueError(message)
     scales = np.where(constant | (not scale), 1.0, deviation)
-    return mean.astype(block.dtype), scales.astype(block.dtype)
+    return mean.astype(block.dtype), scales.astype(block.dtype), constant
+
+
+def _ties(u: Array) -> int:
+    """Return the number of nonzero weights if they all have one size, otherwise 0."""
+    size = np.abs(u[u != 0])
+    return len(size) if len(size) and np.ptp(size) <= 1e-3 * size.max() else 0
+
+
+def _bends(constraint: Constraint, v: Array) -> bool:
+    """Return whether the set, if it has an effect, makes another direction of that of v."""
+    direction = v / v.dtype.type(np.linalg.norm(v))
+    large = 1000 * direction
+    project_checked(constraint.begun(direction[None]), large)
+    large /= v.dtype.type(np.linalg.norm(large)) or 1
+    return bool(np.linalg.norm(large - direction) > 1e-3)
 
 
 def _signed(u: Array, v: Array) -> tuple[Array, Array]:
