@@ -210,6 +210,13 @@ def check_not_masked(name: str, X: Any) -> None:
         raise TypeError(message)
 
 
+def as_marks(mask: Any) -> Array:
+    """Return a mask as an array; of a sparse one, what is not stored is False."""
+    if not scipy.sparse.issparse(mask):
+        return np.asarray(mask)
+    return np.asarray(as_csr("mask", mask).toarray(), mask.dtype)
+
+
 def check_not_path(name: str, X: Any) -> None:
     """Raise TypeError for a path: most functions take arrays only."""
     if isinstance(X, str | os.PathLike):

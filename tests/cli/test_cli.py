@@ -538,6 +538,91 @@ def test_a_first_row_that_numbers_the_columns_is_noted(tmp_path):
     assert open_table(path).n_rows == 2
 
 
+@pytest.mark.parametrize(
+    "cell", ["<0.1", "?", "NULL", "n/a", ".", "1.5*", "1D3", "0x10", "#N/A", "#DIV/0!"]
+)
+def test_a_first_sample_with_an_unreadable_cell_is_no_header(cell, tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "m.safetensors"
+    rows = ["3,4,5", "5,6,9", "7,1,2"]
+    for row in range(4):
+        for column in range(3):
+            bad = [cell if column == i else str(i + 2) for i in range(3)]
+            path.write_text("\n".join([*rows[:row], ",".join(bad), *rows[row:]]) + "\n")
+            done = run("learn", path, "--missing", "-o", out, "--atoms", 1)
+            assert done.exit_code == 1, done.output
+            wanted = f"column {column} must hold numbers, but row {row} has {cell!r}: drop the"
+            assert wanted in done.stderr
+            assert ("header" in done.stderr) == (row == 0)
+
+
+def test_numbers_in_a_header_are_written_in_quotes(tmp_path):
+    path = tmp_path / "t.csv"
+    for first in ("id,2020,2021", "2020,2021,id", "NA,id,2021"):
+        path.write_text(f"{first}\n1,2,3\n4,5,7\n")
+        done = run("learn", path, "-o", tmp_path / "m.safetensors")
+        assert done.exit_code == 1
+        assert "has 'id': drop the column" in done.stderr
+        assert "if the first line is a header, write the numbers in it in quotes" in done.stderr
+    headers = {
+        'id,"2020","2021"': ["id", "2020", "2021"],
+        '"2019", "2020", "2021"': ["2019", "2020", "2021"],
+        "EU,NA,US": ["EU", "NA", "US"],
+        "# 2019,2020,2021": ["# 2019", "2020", "2021"],
+    }
+    for first, names in headers.items():
+        path.write_text(f"{first}\n1,2,3\n4,5,7\n")
+        assert names_of_columns(path) == names
+        assert open_table(path).n_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "index", "names"),
+    [
+        (",a,b", range(3), ["a", "b"]),
+        (",a,b", [17, 4, 4], ["a", "b"]),  # rows of a shuffled frame
+        (",a,b", ["x", "y", "z"], ["a", "b"]),
+        ("Unnamed: 0,a,b", range(3), ["a", "b"]),
+        (",0,1", [17, 4, 5], ["0", "1"]),
+        (",2020,2021", range(3), ["2020", "2021"]),
+        ('"","a","b"', ['"1"', '"2"', '"3"'], ["a", "b"]),  # as R writes it
+    ],
+)
+def test_an_index_without_a_name_is_left_out(first, index, names, tmp_path):
+    path = tmp_path / "t.csv"
+    X = np.array([[0.5, 2.0], [3.0, 1.0], [4.0, 8.0]])
+    rows = "".join(f"{i},{x[0]},{x[1]}\n" for i, x in zip(index, X, strict=True))
+    path.write_text(f"{first}\n{rows}")
+    with pytest.warns(UserWarning, match="has no name, as the index .* and is left out"):
+        np.testing.assert_array_equal(open_table(path).rows(np.arange(3)), X)
+    assert names_of_columns(path) == names
+    path.write_text(path.read_text().replace("\n3,", "\nred,").replace(",3.0,", ",red,"))
+    done = run("learn", path, "-o", tmp_path / "m.safetensors")
+    assert f"column {names[0]} must hold numbers, but row 1 has 'red'" in done.stderr
+
+
+def test_a_first_column_of_numbers_is_kept_unless_it_is_an_index(tmp_path):
+    path = tmp_path / "t.csv"
+    for text in (
+        "id,a\n0,2\n1,5\n2,4\n",
+        "0,2\n1,5\n2,4\n",
+        ",2\n1,5\n2,4\n",
+        "a,\n1,5\n2,3\n2,4\n",
+    ):
+        path.write_text(text)
+        source = open_table(path, missing=True)
+        assert (source.n_rows, source.n_features) == (3, 2)
+
+
+def test_learn_that_learned_nothing_fails(table, tmp_path):
+    out = tmp_path / "z.safetensors"
+    for more in ([], ["--quiet"]):
+        done = run("learn", table, "--max-seconds", 0, "-o", out, *more)
+        assert done.exit_code == 1
+        assert "nothing was learned, and" in done.stderr
+        assert "give more than --max-seconds 0" in done.stderr
+        assert [p.name for p in tmp_path.iterdir()] == ["samples.npy"]
+
+
 def test_columns_in_another_order_are_refused(tmp_path):
     data, other, out = (tmp_path / name for name in ("a.csv", "b.csv", "m.safetensors"))
     rows = "".join(f"{i},{i % 3}\n" for i in range(30))

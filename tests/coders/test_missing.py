@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from missing_entries import holes, planted, quiet
 from problems import DEGENERATE, DTYPES, examples, ordinary, problems
+from scipy import sparse
+from sklearn.base import clone
 
-from smalto import DictionaryLearning, encode, learn
+from smalto import NMF, DictionaryLearning, encode, learn, quality
 from smalto.coders import L0, OMP, Bridge, ErrorBound, L1Ball, Lasso, Ridge, duality_gap
 from smalto.datasets import random_patches, sample_photo
 from smalto.kernels.coding.arguments import View
@@ -357,6 +359,26 @@ def test_every_way_to_say_it_learns_the_same():
     codes = model.transform(X, mask=mask)
     np.testing.assert_array_equal(codes, encode(X, expected, Lasso(0.1), mask=mask).toarray())
     assert model.score(X, mask=mask) > -np.inf
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.coo_matrix, sparse.lil_array])
+@pytest.mark.parametrize("dtype", [bool, np.int8, float])
+def test_a_sparse_mask_is_as_good_as_a_dense_one(kind, dtype):
+    X, D = planted(n=60)
+    mask, settings = holes(X, 0.2), {"coder": Lasso(0.1), "random_state": 0}
+    thin = kind(mask.astype(dtype))
+    some = np.ma.MaskedArray(X, holes(X, 0.05, 1))
+    for signals in (X, some):
+        codes = [encode(signals, D, Lasso(0.1), mask=m).toarray() for m in (mask, thin)]
+        np.testing.assert_array_equal(*codes)
+    np.testing.assert_array_equal(*(learn(X, 5, mask=m, **settings).D for m in (mask, thin)))
+    for model in (DictionaryLearning(5, **settings), NMF(5, random_state=0)):
+        fitted = [clone(model).fit(abs(X), mask=m).transform(abs(X), mask=m) for m in (mask, thin)]
+        np.testing.assert_array_equal(*fitted)
+    found = [quality(learn(X, 5, **settings), X, mask=m) for m in (mask, thin)]
+    assert found[0] == found[1]
+    with pytest.raises(ValueError, match=r"the shape of the signals, \(60, 16\), got \(2, 16\)"):
+        encode(some, D, Lasso(0.1), mask=thin.tocsr()[:2])
 
 
 def test_a_stream_with_holes():

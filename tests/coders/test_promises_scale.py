@@ -22,6 +22,8 @@ from smalto.coders import (
     TreeLasso,
     duality_gap,
 )
+from smalto.coders.coded import Coded
+from smalto.coders.codes import Codes
 
 GROUPS = np.arange(24) // 3
 PARENTS = [-1, *((i - 1) // 2 for i in range(1, 24))]
@@ -297,3 +299,32 @@ def test_numbers_of_any_type(make, number, size):
     plain, same = encode(X, D, make(float(number)), return_info=True)
     np.testing.assert_array_equal(kept.toarray(), plain.toarray())
     np.testing.assert_array_equal(info.gap, same.gap)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("ridge", [1e39, 1e150])
+@pytest.mark.parametrize("positive", [False, True])
+def test_a_huge_ridge_warns_of_nothing(dtype, ridge, positive):
+    X, D = np.eye(4, dtype=dtype), np.eye(4, dtype=dtype)
+    mask = np.eye(4, k=1, dtype=bool)
+    kinds = {"ridge": ridge, "positive": positive}
+    problems = [Lasso(0.1, **kinds), Lasso(0.0, **kinds), GroupLasso(0.1, [0, 0, 1, 1], **kinds)]
+    with warnings.catch_warnings(), np.errstate(all="warn", under="ignore"):
+        warnings.simplefilter("error")
+        for coder in problems:
+            for hidden in (None, mask):
+                codes = encode(X, D, coder, mask=hidden).toarray()
+                wanted = (1.0 - coder.lam) / ridge * np.eye(4)
+                slack = np.finfo(dtype).tiny  # smaller codes may vanish
+                np.testing.assert_allclose(codes, wanted, rtol=1e-6, atol=slack)
+
+
+def test_errors_that_were_not_measured_are_scaled_without_a_warning():
+    # Memory that was never written to can hold any number; signals of size 1e150 scale it.
+    fit, n = np.array([1e300, -1e300, np.inf, np.nan, 1e-300]), 5
+    codes = Codes(np.zeros(n + 1, np.int64), np.empty(0, np.int32), np.empty(0))
+    coded = Coded(codes, fit, np.ones(n), np.ones(n, np.int32))
+    with warnings.catch_warnings(), np.errstate(all="warn"):
+        warnings.simplefilter("error")
+        assert (coded.times(500).norms == 2.0**1000).all()
+        assert (coded.times(-500).norms == 2.0**-1000).all()

@@ -243,3 +243,12 @@ def test_joint_codes_as_in_spams(spams, dtype):
             for a in (mine, theirs)
         ]
         assert cost[0] <= cost[1] * (1 + ROUNDING[dtype])
+
+
+def test_sparse_data_and_masks():
+    rng = np.random.default_rng(0)
+    X, D = unit(rng, 8, 10), unit(rng, 8, 12)
+    B = rng.random(X.shape) < 0.8
+    wanted = ours.lassoMask(X, D, B, lambda1=0.1).toarray()
+    for x, b in ((X, scipy.sparse.csc_matrix(B)), (scipy.sparse.csc_matrix(X), B)):
+        np.testing.assert_array_equal(ours.lassoMask(x, D, b, lambda1=0.1).toarray(), wanted)

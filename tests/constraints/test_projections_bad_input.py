@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from projection_sets import quiet
+from scipy import sparse
 
 from smalto.kernels.projecting import elastic_net_ball
 from smalto.projections import (
@@ -55,6 +56,9 @@ def test_bad_points_are_refused(call):
         call(3.0)
     with pytest.raises(TypeError, match="complex128"):
         call(np.ones(3, complex))
+    for kind in (sparse.csr_array, sparse.csc_matrix):
+        with pytest.raises(TypeError, match=r"dense .* got a sparse .* \(2, 2\): give .\.toarray"):
+            call(kind(np.eye(2)))
 
 
 @quiet

@@ -3,8 +3,9 @@
 import naive_image as naive
 import numpy as np
 import pytest
+from scipy import sparse
 
-from smalto.image import inpaint
+from smalto.image import PatchSource, inpaint, inpaint_video
 from smalto.image.damaged_picture import damaged_positions
 from smalto.image.patch_grid import PatchGrid
 from smalto.image.smooth_part import fill_smoothly, smooth_part
@@ -224,3 +225,18 @@ def test_small_pictures_are_learned_from_a_bounded_number_of_times(undamaged):
     patches = 16 * 17 if undamaged else 17 * 17
     assert max(seen) == 8 * patches
     assert seen.count(8 * patches) == (1 if undamaged else 2)
+
+
+def test_a_sparse_mask_is_as_good_as_a_dense_one():
+    rng = np.random.default_rng(0)
+    image, mask = rng.random((20, 24)), rng.random((20, 24)) < 0.1
+    for kind in (sparse.csr_array, sparse.coo_matrix):
+        thin = kind(mask)
+        np.testing.assert_array_equal(inpaint(image, thin), inpaint(image, mask))
+        frames = [image, image]
+        for one, other in ((thin, mask), ([thin, thin], [mask, mask])):
+            np.testing.assert_array_equal(
+                list(inpaint_video(frames, one)), list(inpaint_video(frames, other))
+            )
+        sources = [PatchSource(image, 4, mask=m) for m in (thin, mask)]
+        np.testing.assert_array_equal(*(s.rows(np.arange(s.n_rows)) for s in sources))

@@ -248,6 +248,16 @@ def test_foreign_files_are_refused(whole, tmp_path):
         load_state(tmp_path)
 
 
+def test_the_model_of_a_result_is_that_of_its_state():
+    X = np.random.default_rng(0).standard_normal((50, 6))
+    result = learn(X, 4, Lasso(0.5), random_state=0)
+    model, wanted = Model.of(result, {"a": 1}), Model.of(result.state, {"a": 1})
+    np.testing.assert_array_equal(model.D, wanted.D)
+    assert (model.coder, model.info) == (wanted.coder, wanted.info)
+    with pytest.raises(TypeError, match=r"state must be a result of learn, .*, got 3"):
+        Model.of(3)
+
+
 def test_models(whole, tmp_path):
     state = load_state(whole)
     model = Model.of(state, info={"patch": [8, 8], "centred": True})

@@ -498,6 +498,15 @@ def test_top_features_by_definition(result):
     assert result.top_features(n=100)["feature"].max() == 11
 
 
+def test_a_number_given_as_names_is_told_where_to_go(result):
+    pytest.importorskip("pandas")
+    for method in (result.top_features, result.topics):
+        with pytest.raises(TypeError, match=r"names must be .*, got 3: .* give n=3"):
+            method(3)
+        with pytest.raises(TypeError, match=r"names must be a sequence of strings, got True$"):
+            method(True)
+
+
 def test_features_of_weight_zero_are_left_out():
     D = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [1.0, -3.0, 2.0]])
     model = Model(D, Lasso(0.1), L2Ball())

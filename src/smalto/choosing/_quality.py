@@ -12,7 +12,7 @@ import scipy
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from smalto.checks import Array, Rows, as_rows, check_integer, check_kind, float_dtype
+from smalto.checks import Array, Rows, as_marks, as_rows, check_integer, check_kind, float_dtype
 from smalto.choosing.agreement import Consensus
 from smalto.choosing.lazy_data import computed
 from smalto.choosing.measures import (
@@ -164,6 +164,7 @@ def quality(
     threads = resolve_threads(n_threads)
     n_starts = check_integer("n_starts", n_starts, low=0)
     X, held_out = computed(X), computed(held_out)
+    mask = None if mask is None else as_marks(mask)
     samples = _signals("X", model, X, len(D[0]), mask)
     codes, info = encode(
         samples, D, coder, mask=mask, missing=missing, n_threads=threads, return_info=True

@@ -124,7 +124,7 @@ def encode(
         Dictionary: one atom per row.
     coder : coder, default ``Lasso()``
         The problem to solve.
-    mask : array of bool (n, m), optional
+    mask : array of bool (n, m), dense or sparse, optional
         True where an entry of X is missing, as in NumPy's masked arrays and in scikit-image;
         the value there is ignored. The code of a signal without any known entry is zero.
     missing : {None, "nan"}

@@ -326,7 +326,8 @@ def _code_freely(
         made, keep = some.elimination, same and some.whole
         rest = prepared.others.get(made.free.tobytes()) if keep else None
         if rest is None:
-            rest = prepare(made.atoms.astype(dtype), problem, 1)
+            with np.errstate(over="ignore"):  # of a huge ridge
+                rest = prepare(made.atoms.astype(dtype), problem, 1)
         if keep:
             prepared.others[made.free.tobytes()] = rest
         signals = replace(some.signals, X=as_floats(some.signals.X, dtype))

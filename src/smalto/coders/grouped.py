@@ -25,6 +25,7 @@ from smalto.coders.certain_lasso import (
 from smalto.coders.chunks import Chunk, Problem, Residuals, residuals
 from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes
+from smalto.coders.masked_gram import with_ridge
 from smalto.coders.parameters import as_weights, check_count, scaled_number
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
@@ -87,9 +88,7 @@ class Nested:
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
-        if self.ridge:
-            G = G.copy()
-            G[np.diag_indices(len(G))] += G.dtype.type(self.ridge)
+        G = with_ridge(G, self.ridge)
         flat, forest, penalty = G.reshape(-1), self.forest, self._penalty()
 
         def solve(chunk: Chunk) -> Codes:

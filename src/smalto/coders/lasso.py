@@ -29,6 +29,7 @@ from smalto.coders.masked_gram import (
     lazy_gram,
     start_in_own_units,
     with_fast_rows,
+    with_ridge,
     with_weights,
 )
 from smalto.coders.parameters import as_weights, check_count, scaled_number
@@ -231,9 +232,7 @@ class Lasso(Coder):
         """
         lam = self._known_lam
         width = len(G)
-        if self.ridge:
-            G = G.copy()
-            G[np.diag_indices(width)] += G.dtype.type(self.ridge)
+        G = with_ridge(G, self.ridge)
         weights = self.all_weights(None)
         if weights is not None:
             weights = np.pad(weights, ((0, 0), (0, width - weights.shape[1])), constant_values=1.0)
@@ -256,7 +255,7 @@ class Lasso(Coder):
 
         def active_set(G: Array, chunk: Chunk) -> Codes:
             flat = G.reshape(-1)
-            return _solve_rows(flat, flat.astype(np.float32, copy=False), chunk, 0.0, 0.0, True)
+            return _solve_rows(flat, float32_copy(flat), chunk, 0.0, 0.0, True)
 
         return solve
 

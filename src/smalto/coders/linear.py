@@ -34,7 +34,7 @@ def code_linearly(
     both = np.empty(size + -(-4 * size // dtype.itemsize), dtype)
     values = both[:size].reshape(n, count)
     indices = both[size:].view(np.int32)[:size].reshape(n, count)
-    norms, fit = np.empty(n), np.empty(n)
+    norms, fit = np.empty(n), np.zeros(n)
     ordinary = np.zeros(len(cuts) - 1, np.bool_)
 
     def task(number: int) -> None:

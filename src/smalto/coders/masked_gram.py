@@ -53,7 +53,20 @@ def float32_copy(exact: Array) -> Array:
 
     In float64, kernels search on the copy and then make the solution exact.
     """
-    return exact if exact.dtype == np.float32 else aligned.copy(exact, np.float32)
+    if exact.dtype == np.float32:
+        return exact
+    with np.errstate(over="ignore"):  # of a huge ridge: a diagonal of infinity, codes of zero
+        return aligned.copy(exact, np.float32)
+
+
+def with_ridge(G: Array, ridge: float) -> Array:
+    """Return a Gram matrix with ``ridge`` added to its diagonal, infinity if it is beyond the dtype."""
+    if not ridge:
+        return G
+    G = G.copy()
+    with np.errstate(over="ignore"):
+        G[np.diag_indices(len(G))] += G.dtype.type(ridge)
+    return G
 
 
 def with_fast_rows(gram: Gram, fast: Array) -> Gram:

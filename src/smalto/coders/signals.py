@@ -13,6 +13,7 @@ from smalto.checks import (
     Array,
     Rows,
     are_ordinary,
+    as_marks,
     as_rows,
     check_finite,
     check_not_masked,
@@ -89,7 +90,7 @@ def without_mask(X: Any, mask: Any) -> tuple[Any, Any]:
     if not isinstance(X, np.ma.MaskedArray):
         return X, mask
     own = np.ma.getmaskarray(X)
-    return X.data, own if mask is None else own | np.asarray(mask)
+    return X.data, own if mask is None else own | as_mask(mask, X.data)
 
 
 def check_missing(missing: Any) -> None:
@@ -105,7 +106,7 @@ def as_mask(mask: Any, X: Rows) -> Array:
     if scipy.sparse.issparse(X):
         message = "a mask needs dense signals: the zeros of a sparse array are known entries"
         raise TypeError(message)
-    mask = np.asarray(mask)
+    mask = as_marks(mask)
     if mask.shape != X.shape:
         message = f"mask must have the shape of the signals, {X.shape}, got {mask.shape}"
         raise ValueError(message)

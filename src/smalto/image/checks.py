@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from smalto.checks import Array, check_finite, check_integer
+from smalto.checks import Array, as_marks, check_finite, check_integer
 from smalto.coders.signals import clean_bools
 
 
@@ -99,7 +99,7 @@ def as_mask(mask: Any, sides: Sequence[int], channels: int) -> Array:
     A pixel is missing if any of its channels is. Integers stand for booleans if all but zeros are
     the same, as 255 in the masks of many programs.
     """
-    marks = np.asarray(mask)
+    marks = as_marks(mask)
     if marks.dtype.kind in "iu" and np.isin(marks, (0, marks.max(initial=1))).all():
         marks = marks != 0
     if marks.dtype != bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
-from smalto.checks import Array, as_dictionary, check_finite_number, check_integer
+from smalto.checks import Array, as_dictionary, as_marks, check_finite_number, check_integer
 from smalto.image.checks import as_mask, axes_told, check_patch_size
 from smalto.image.coded_filling import Codes
 from smalto.image.effort import chosen_level
@@ -201,12 +201,12 @@ def as_missing(mask: Any, image: Any, channel_axis: int | None) -> Array:
         parts = [part for part in (own, mask) if part is not None]
         missing = [as_missing(part, np.ma.getdata(image), channel_axis) for part in parts]
         return np.asarray(np.logical_or.reduce(missing))
-    shape = np.shape(image)
+    mask, shape = as_marks(mask), np.shape(image)
     if channel_axis is None or not -len(shape) <= channel_axis < len(shape):
         _check_channels(np.shape(mask), shape)
         return as_mask(mask, shape, 1)
     if np.shape(mask) == shape:
-        mask = np.moveaxis(np.asarray(mask), channel_axis, -1)
+        mask = np.moveaxis(mask, channel_axis, -1)
     *sides, channels = np.moveaxis(np.asarray(image), channel_axis, -1).shape
     return as_mask(mask, sides, channels)
 

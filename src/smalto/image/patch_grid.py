@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
 from smalto.cached import cached_property
-from smalto.checks import Array
+from smalto.checks import Array, as_marks
 from smalto.image.checks import as_mask, check_fits
 from smalto.image.luminance import gray_of
 from smalto.image.reading import as_pictures, as_volumes
@@ -188,6 +189,8 @@ def as_masks(mask: Any, grids: list[PatchGrid]) -> list[Array | None]:
         return [None] * len(grids)
     count = sum(grid.n_pictures for grid in grids)
     axes = len(grids[0].size)
+    if scipy.sparse.issparse(mask):
+        mask = as_marks(mask)
     shapes = (grids[0].pixels.shape[1:-1], grids[0].pixels.shape[1:])
     single = isinstance(mask, np.ndarray) and (mask.ndim == axes or mask.shape in shapes)
     given = [mask] if single else list(mask)

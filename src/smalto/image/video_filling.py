@@ -9,9 +9,10 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+import scipy
 from scipy import ndimage
 
-from smalto.checks import Array
+from smalto.checks import Array, as_marks
 from smalto.image.averaging import PatchAverage
 from smalto.image.damaged_picture import damaged_positions
 from smalto.image.inpaint import as_missing
@@ -162,6 +163,8 @@ def _damaged(
 
 def _one_per_frame(masks: Any, shape: tuple[int, ...]) -> Iterator[Any]:
     """An iterator over masks for frames of this shape."""
+    if scipy.sparse.issparse(masks):
+        masks = as_marks(masks)
     if masks is None or (
         isinstance(masks, np.ndarray) and (masks.ndim == 2 or masks.shape == shape)
     ):

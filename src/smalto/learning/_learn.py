@@ -146,7 +146,7 @@ def learn(
         evaluation and callbacks.
     sample_weight : array (n,), optional
         Weights of the samples in the sum, at least zero.
-    mask : array of bool (n, m), optional
+    mask : array of bool (n, m), dense or sparse, optional
         True where an entry is missing; the value there is ignored.
     missing : {None, "nan"}
         With "nan", NaN means a missing entry; by default NaN is an error.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,19 @@ def check_names(names: Any, n_features: int) -> Array | None:
     """Return the names as an array of strings; raise ValueError unless there is one per feature."""
     if names is None:
         return None
-    if isinstance(names, str):
-        message = f"names must be a sequence of strings, got {names[:40]!r}"
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        hint = f": for the number of features give n={names}" if _is_count(names) else ""
+        message = f"names must be a sequence of strings, got {names!r:.40}{hint}"
         raise TypeError(message)
     found = np.array([str(name) for name in names], dtype=object)
     if len(found) != n_features:
         message = f"names must be one for each of {n_features} features, got {len(found)}"
         raise ValueError(message)
     return found
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def table_of_features(D: Array, names: Sequence[str] | None, n: int) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy
 
 from smalto.checks import Array, check_finite, check_not_masked, check_number, float_dtype
 from smalto.kernels.projecting import elastic_net_ball as kernels
@@ -26,6 +27,12 @@ def nonnegative(name: str, value: Any) -> float:
 def as_matrix(name: str, values: Any) -> Array:
     """Return a vector or matrix as C-contiguous float rows; finiteness is not checked."""
     check_not_masked(name, values)
+    if scipy.sparse.issparse(values):
+        message = (
+            f"{name} must be a dense array, got a sparse one of shape {values.shape}: give "
+            f"{name}.toarray()"
+        )
+        raise TypeError(message)
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
         message = f"{name} must hold real numbers, got dtype {array.dtype}"

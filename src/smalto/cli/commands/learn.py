@@ -25,7 +25,9 @@ def learn(
         typer.Argument(
             help="Pictures or folders of pictures, to learn from their patches; or one table "
             "with one sample per row: .npy, .npz, .csv, .parquet, .zarr, .h5 (file.h5::name for "
-            "one of several arrays), or - for a .npy file on the standard input.",
+            "one of several arrays), or - for a .npy file on the standard input. A .csv file may begin "
+            "with a line of names (numbers among them in quotes); a first column without a name, "
+            "such as the index that pandas writes, is left out.",
             show_default=False,
         ),
     ],
@@ -200,11 +202,15 @@ def learn(
         if result.state.step:
             about |= about_run(result, data)
             Model.of(result.state, about).save(out)
-    say(_summary(result, out))
     if result.stopped == "interrupt":
+        say(_summary(result, out))
         typer.echo(f"stopped: continue from {checkpoint} with --resume", err=True)
         raise typer.Exit(INTERRUPTED)
     checkpoint.unlink(missing_ok=True)
+    if not result.state.step:
+        limit = "" if max_seconds is None else f": give more than --max-seconds {max_seconds:g}"
+        fail(f"nothing was learned, and {out} was not written{limit}")
+    say(_summary(result, out))
 
 
 def _check_checkpoint(checkpoint: Path, resume: bool, force: bool) -> None:

@@ -10,6 +10,7 @@ import scipy
 from smalto.checks import (
     Array,
     Rows,
+    as_marks,
     as_rows,
     check_finite,
     check_integer,
@@ -52,8 +53,8 @@ def masked(X: Any, D: Any, B: Any) -> tuple[Array, Rows, Array]:
     """Return signals, with zeros for unknown entries, atoms, and which entries are known."""
     x = dense(signals("X", X, finite=False))
     d = atoms("D", D, x.shape[1])
-    check_shape("B", B, np.shape(X), "as X")
-    known = np.asarray(B)
+    known = as_marks(B)
+    check_shape("B", known, x.T.shape, "as X")
     if known.dtype != bool:
         message = f"B must hold bool, True where an entry is known, got {known.dtype}"
         raise TypeError(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,6 +30,13 @@ from smalto.learning.reported import Reported
 
 KIND = "model"
 _RECORDS = 2000  # that are kept of a run, about
+
+
+class _HasState(Protocol):
+    """A result of `learn`."""
+
+    @property
+    def state(self) -> State: ...
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class Model(Reported):
     >>> import numpy as np, pathlib, tempfile
     >>> from smalto import Model, learn
     >>> X = np.random.default_rng(0).standard_normal((500, 16))
-    >>> model = Model.of(learn(X, 20, random_state=0).state, info={"made from": "noise"})
+    >>> model = Model.of(learn(X, 20, random_state=0), info={"made from": "noise"})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "noise.safetensors"
     ...     model.save(path)
@@ -85,11 +92,13 @@ class Model(Reported):
         check_kind("info", self.info, dict, "a dict")
 
     @classmethod
-    def of(cls, state: State, info: dict[str, Any] | None = None) -> Model:
-        """Return the model of a state, such as ``result.state`` or ``estimator.state_``."""
-        D, constraint = feasible(state)
-        history = thinned(state.history, _RECORDS)
-        return cls(D, state.coder.fixed(), constraint, dict(info or {}), history)
+    def of(cls, state: State | _HasState, info: dict[str, Any] | None = None) -> Model:
+        """Return the model of a result of `learn`, or of a state, such as ``estimator.state_``."""
+        found: Any = getattr(state, "state", state)
+        check_kind("state", found, State, "a result of learn, or a State such as estimator.state_")
+        D, constraint = feasible(found)
+        history = thinned(found.history, _RECORDS)
+        return cls(D, found.coder.fixed(), constraint, dict(info or {}), history)
 
     def _names(self, names: Sequence[str] | None) -> Sequence[str] | None:
         return self.info.get("names") if names is None else names
