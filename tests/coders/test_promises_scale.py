@@ -22,8 +22,9 @@ from smalto.coders import (
     TreeLasso,
     duality_gap,
 )
-from smalto.coders.coded import Coded
-from smalto.coders.codes import Codes
+from smalto.coders.coding import code_rows
+from smalto.coders.preparing import prepare
+from smalto.coders.signals import Signals
 
 GROUPS = np.arange(24) // 3
 PARENTS = [-1, *((i - 1) // 2 for i in range(1, 24))]
@@ -319,12 +320,12 @@ def test_a_huge_ridge_warns_of_nothing(dtype, ridge, positive):
                 np.testing.assert_allclose(codes, wanted, rtol=1e-6, atol=slack)
 
 
-def test_errors_that_were_not_measured_are_scaled_without_a_warning():
-    # Memory that was never written to can hold any number; signals of size 1e150 scale it.
-    fit, n = np.array([1e300, -1e300, np.inf, np.nan, 1e-300]), 5
-    codes = Codes(np.zeros(n + 1, np.int64), np.empty(0, np.int32), np.empty(0))
-    coded = Coded(codes, fit, np.ones(n), np.ones(n, np.int32))
-    with warnings.catch_warnings(), np.errstate(all="warn"):
+def test_errors_that_were_not_measured_are_zero_however_large_the_signals():
+    # Memory that was never written to could hold any number, which overflows when it is scaled.
+    X, D = np.random.default_rng(0).standard_normal((2, 6, 4))
+    for size in (1.0, 1e150):
+        prepared = prepare(size * D, Ridge(0.3 * size**2), 1)
+        assert not code_rows(Signals(size * X), prepared, None, 1, measured=False).fit.any()
+    with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert (coded.times(500).norms == 2.0**1000).all()
-        assert (coded.times(-500).norms == 2.0**-1000).all()
+        encode(1e150 * X, 1e150 * D, Ridge(3e299), return_info=True)
