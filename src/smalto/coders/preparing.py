@@ -135,11 +135,14 @@ class Prepared:
         own: dict[str, Any] = {"others": {}, "eliminations": {}}
         return replace(self, padded=self.wide, given_gram=None, slack=0.0, **own)
 
-    @cached_property
+    @property
     def unweighted(self) -> Prepared:
         """The same without the penalty weights of the coder, for signals that have them."""
-        if self.problem.own_weights() is None:
-            return self
+        # Not kept where it is this one itself: a cycle would keep the Gram matrix in memory.
+        return self if self.problem.own_weights() is None else self._unweighted
+
+    @cached_property
+    def _unweighted(self) -> Prepared:
         own: dict[str, Any] = {"others": {}, "eliminations": {}}
         return replace(self, problem=self.problem.unweighted(), given_gram=self.G, **own)
 
