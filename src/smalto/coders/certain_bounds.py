@@ -10,13 +10,13 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.certain_lasso import (
     USABLE,
-    Work,
     certain_lasso,
     corrected_residuals,
     least_error,
     unit_atoms,
     with_signs,
 )
+from smalto.coders.work import Work
 
 _LAST = 1e-13  # λ at which a lasso is least squares, relative to the largest correlation
 _CLOSE = 1e-12  # relative precision of λ where zeros and signs of its code are not enough

@@ -11,7 +11,8 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array
-from smalto.coders.certain_lasso import BOUND_WORK, LEAST, Work, with_correlations
+from smalto.coders.certain_lasso import BOUND_WORK, LEAST, MOST_WORK, with_correlations
+from smalto.coders.work import Work
 
 _AIM = 1e-12  # gap that is aimed at, relative to ½‖X‖²
 _FALL = 0.1
@@ -30,7 +31,7 @@ def certain_joint(X: Array, D: Array, lam: float) -> Array:
     X, back, U = sizes[keep, None] * V[keep], size / length, U[:, keep]
     D, lam = D / length, lam / (size * length)
     A = np.zeros((len(X), len(D)))
-    mu, last, work = 0.5 / len(D), 0.5 * _AIM / len(D), Work()
+    mu, last, work = 0.5 / len(D), 0.5 * _AIM / len(D), Work(MOST_WORK)
     while True:
         A = _at(X, D, lam, A, mu, work)
         if mu <= last or work.left < 0:

@@ -16,36 +16,25 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array
+from smalto.coders.newton_systems import Bend, newton_step
 from smalto.coders.pivoting import pivoted
+from smalto.coders.work import Work
 
 _AIM = 1e-12  # gap that is aimed at, relative to ½‖x‖²
 _FALL = 0.1  # factor by which μ falls
 _MOST_STEPS = 40  # Newton steps for one μ
 _LAST_STEPS = 10  # after groups were set to zero
 _HALVINGS = 40
-_DAMPING = 1e-15  # share of a column's norm that is added, for atoms that depend on others
 LEAST = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)  # shares of a group in the objective: zero or not
 _ENOUGH = 1e-10  # gap up to which a sparser code is taken, relative to ½‖x‖²
 USABLE = {4: 1e-6, 8: 1e-11}  # singular values, relative to the largest
 _AT_ONCE = 64  # atoms that join the working set at once
-_MOST_WORK = 2e9  # multiplications that a code may cost: seconds
+MOST_WORK = 2e9  # multiplications that a code may cost: seconds
 _PIVOT_WORK = 6e9  # and those of pivots, which need less time
 BOUND_WORK = 5e8  # multiplications that a bound on its optimum may cost
 
 # A function that bounds the suboptimality of a code.
 Gap: TypeAlias = Callable[[Array], float]
-
-
-class Work:
-    """How much computing is left to find a code; the same on every machine, unlike seconds."""
-
-    def __init__(self, left: float = _MOST_WORK) -> None:
-        self.left = left
-
-    def allows(self, k: int, m: int) -> bool:
-        """Subtract a factorization for k atoms of m features; return whether that was left."""
-        self.left -= (k + m) * k * k
-        return self.left >= 0
 
 
 class Norms(NamedTuple):
@@ -117,13 +106,13 @@ def certain_code(
         return np.zeros(len(D))
     norms = norms._replace(lams=norms.lams / (size * length))
     x, D, ridge, back = x / size, D / length, ridge / length**2, size / length
-    work = Work() if work is None else work
+    work = Work(MOST_WORK) if work is None else work
     code, mu = _interior(x, D, norms, ridge, work)
     if work.left < 0:
         return back * code
     allowed = max(2.0 * gap(back * code), _ENOUGH * 0.5 * size * size)
     for least in LEAST:
-        sparse = _without_small(x, D, norms, ridge, code, mu, least)
+        sparse = _without_small(x, D, norms, ridge, code, mu, least, work)
         if gap(back * sparse) <= allowed:
             return back * sparse
     return back * code
@@ -160,7 +149,7 @@ def certain_lasso(
 
     Atoms join a working set until none violates optimality.
     """
-    work = Work() if work is None else work
+    work = Work(MOST_WORK) if work is None else work
     code = np.zeros(len(D))
     allowed = np.isfinite(lams) & (np.einsum("ij,ij->i", D, D) > 0)
     working = allowed & (lams == 0)
@@ -294,13 +283,14 @@ def _interior(x: Array, D: Array, norms: Norms, ridge: float, work: Work) -> tup
     count = len(norms.lams) + (k if norms.positive else 0)
     code = np.full(k, 1e-2 if norms.positive else 0.0)
     if not count:
-        return np.linalg.lstsq(_stacked(D, ridge * np.ones(k)), np.append(x, np.zeros(k)))[0], 0.0
+        rows = np.vstack([D.T, np.sqrt(ridge) * np.eye(k)])
+        return np.linalg.lstsq(rows, np.append(x, np.zeros(k)))[0], 0.0
     mu, last = 0.5 / count, 0.5 * _AIM / count
     while True:
         for _ in range(_MOST_STEPS):
-            if not work.allows(*D.shape):
+            code, fell = _newton(x, D, norms, ridge, code, mu, work)
+            if work.left < 0:
                 return code, mu
-            code, fell = _newton(x, D, norms, ridge, code, mu)
             if fell <= 0.01 * mu:
                 break
         if mu <= last:
@@ -309,7 +299,7 @@ def _interior(x: Array, D: Array, norms: Norms, ridge: float, work: Work) -> tup
 
 
 def _newton(
-    x: Array, D: Array, norms: Norms, ridge: float, code: Array, mu: float
+    x: Array, D: Array, norms: Norms, ridge: float, code: Array, mu: float, work: Work
 ) -> tuple[Array, float]:
     """Return the code after a Newton step for one μ, and by how much its model falls."""
     k, lams, members, owner = len(D), norms.lams, norms.members, norms.owner
@@ -325,19 +315,16 @@ def _newton(
     if norms.positive:
         downhill += mu / code
         curve = curve + mu / code**2
-    if norms.sizes.max(initial=0) <= 1:
-        curve[members] += pull * along
-        rows = _stacked(D, curve)
-    else:
-        unit = code[members] / np.sqrt(np.where(squares > 0, squares, 1.0))[owner]
-        blocks = np.where(owner[:, None] == owner, np.outer(unit, unit), 0.0)
-        blocks = np.eye(len(members)) - (1.0 - np.sqrt(along))[owner][:, None] * blocks
-        part = np.zeros((k, len(members)))
-        np.add.at(part, members, np.sqrt(pull)[owner] * blocks)
-        rows = np.vstack([_stacked(D, curve), part.T])
-    step = _semi_normal(rows, downhill)
-    slope = float(downhill @ step)
-    if not slope > 0.0:
+    large = norms.sizes > 1
+    rest = large[owner]
+    alone = np.where(rest, 0.0, (pull * along)[owner])
+    curve = curve + np.bincount(members, alone, minlength=k)
+    unit = code[members] / np.sqrt(np.where(squares > 0, squares, 1.0))[owner]
+    number = np.cumsum(large) - 1
+    bend = Bend(curve, pull[large], along[large], unit[rest], members[rest], number[owner[rest]])
+    step = newton_step(D, bend, downhill, work)
+    slope = 0.0 if step is None else float(downhill @ step)
+    if step is None or not slope > 0.0:
         return code, 0.0
     length = 1.0
     if norms.positive and np.any(step < 0):
@@ -362,23 +349,15 @@ def _smooth(left: Array, code: Array, norms: Norms, ridge: float, mu: float) -> 
     return float(value)
 
 
-def _stacked(D: Array, curve: Array) -> Array:
-    """Return a matrix whose square is ``D Dᵀ + diag(curve)``."""
-    return np.vstack([D.T, np.diag(np.sqrt(curve))])
-
-
-def _semi_normal(rows: Array, right: Array) -> Array:
-    """Return ``(rowsᵀ rows)⁻¹ right`` by QR, with columns of norm 1."""
-    scale = np.linalg.norm(rows, axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-    rows = np.vstack([rows / scale, _DAMPING * np.eye(len(right))])
-    R = np.linalg.qr(rows, mode="r")
-    half = scipy.linalg.solve_triangular(R, right / scale, trans="T", check_finite=False)
-    return np.asarray(scipy.linalg.solve_triangular(R, half, check_finite=False) / scale)
-
-
 def _without_small(
-    x: Array, D: Array, norms: Norms, ridge: float, code: Array, mu: float, least: float
+    x: Array,
+    D: Array,
+    norms: Norms,
+    ridge: float,
+    code: Array,
+    mu: float,
+    least: float,
+    work: Work,
 ) -> Array:
     """Return the optimum over the groups whose share of the penalty is at least ``least``."""
     stays = norms.large(code, least)
@@ -396,7 +375,7 @@ def _without_small(
             new[some] = fitted - falls
             return new
     for _ in range(_LAST_STEPS if len(some) else 0):
-        part, fell = _newton(x, D[some], few, ridge, part, mu)
+        part, fell = _newton(x, D[some], few, ridge, part, mu, work)
         if fell <= 1e-4 * mu:
             break
     new[some] = part

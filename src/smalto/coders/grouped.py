@@ -17,7 +17,6 @@ from smalto.coders.certain_lasso import (
     BOUND_WORK,
     LEAST,
     Norms,
-    Work,
     certain_code,
     least_error,
     with_correlations,
@@ -27,6 +26,7 @@ from smalto.coders.codes import Codes
 from smalto.coders.kernel_output import GrowingCodes
 from smalto.coders.masked_gram import with_ridge
 from smalto.coders.parameters import as_weights, check_count, scaled_number
+from smalto.coders.work import Work
 from smalto.kernels.coding.arguments import SparseRows
 from smalto.kernels.coding.fit import elastic_net_of_rows
 from smalto.kernels.coding.grouped_lasso import grouped_lasso_rows
@@ -38,6 +38,8 @@ from smalto.kernels.coding.grouped_norms import (
     norms_of_rows,
 )
 from smalto.kernels.coding.grouped_working_set import Forest, GroupedSignals, make_grouped_search
+
+_MOST_WORK = 2e11  # multiplications that the slow method may take for a code: seconds
 
 Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -113,7 +115,8 @@ class Nested:
         def gap(code: Array) -> float:
             return float(self.gap(residuals(problem.X, D, scipy.sparse.csr_array(code[None])))[0])
 
-        return certain_code(problem.X[0], D, self._norms(), self.ridge, gap)
+        work = Work(_MOST_WORK)
+        return certain_code(problem.X[0], D, self._norms(), self.ridge, gap, work)
 
     def lower_bound(self, problem: Problem, code: Array) -> float:
         """Return the value of dual points that are corrected for the rounding of a code.

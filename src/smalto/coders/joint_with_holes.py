@@ -14,7 +14,8 @@ import numpy as np
 
 from smalto.checks import Array
 from smalto.coders.certain_joint import smooth_penalty
-from smalto.coders.certain_lasso import LEAST, Work
+from smalto.coders.certain_lasso import LEAST
+from smalto.coders.work import Work
 
 _LOOSE = 0.5  # share of μ by which the model of the last Newton step for it may fall
 _FALL = 0.02  # factor by which μ falls
