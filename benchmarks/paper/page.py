@@ -1,9 +1,8 @@
 """Write ``docs/experiments.md`` from the results of the experiments.
 
 A section consists of what its script says about the experiment, its claims and their rules, and
-the results in ``docs/figures/NAME.json``. An experiment that was not yet run at the paper's scale
-has its rules, and the text of an earlier, short run in ``earlier/NAME.md``. What is to be said about
-results, such as why a claim did not hold, is in ``remarks/NAME.md``.
+the results in ``docs/figures/NAME.json``. What is to be said about results, such as why a claim did
+not hold, is in ``remarks/NAME.md``.
 """
 
 from __future__ import annotations
@@ -66,21 +65,6 @@ packages stands in for it. All numbers are in `figures/*.json` of this folder.
 
 ## The claims
 """
-EARLIER = """\
-**An earlier, short run**, *not at the paper's scale: minutes on two shared cores, with up to a dozen other
-programs on them, by rules that were written down afterwards, and with tests on other pictures. It stays until the
-run at scale is made.*
-
-"""
-
-
-CHANGES = """
-## What was changed in the earlier, short runs
-
-Their rules were not fixed in advance. Each change after results had been seen, with what the version
-before it said:
-
-"""
 
 
 def take(study: Study, docs: Path) -> None:
@@ -107,8 +91,6 @@ def write(docs: Path | None) -> None:
     text = HEAD + _claims(modules, found)
     for name, module in modules.items():
         text += f"\n## {module.TITLE}\n\n{_section(docs, name, module, found[name])}"
-    if None in found.values():
-        text += CHANGES + (HERE / "earlier" / "changes.md").read_text("utf-8")
     (docs / "experiments.md").write_text(text, encoding="utf-8")
     print(f"written: {docs / 'experiments.md'}")
 
@@ -124,8 +106,7 @@ def _claims(modules: dict[str, Any], found: dict[str, dict[str, Any] | None]) ->
     for name, module in modules.items():
         results = found[name]
         if results is None:
-            short = _short_run(name)
-            rows += [[claim.said, NOT_YET, short.get(claim.said, "")] for claim in module.CLAIMS]
+            rows += [[claim.said, NOT_YET, ""] for claim in module.CLAIMS]
         else:
             rows += [
                 [verdict["said"], _bold(verdict["state"]), _brief(verdict["evidence"])]
@@ -136,22 +117,11 @@ def _claims(modules: dict[str, Any], found: dict[str, dict[str, Any] | None]) ->
     return f"\nOf {len(rows)} claims: {said}.\n\n{markdown(['the paper says', 'here', ''], rows)}\n"
 
 
-def _short_run(name: str) -> dict[str, str]:
-    """Return the verdicts of the earlier, short run, by claim."""
-    path = HERE / "earlier" / f"{name}.md"
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
-    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
-    states = {"held": HELD, "**did not hold**": NOT_HELD}
-    return {c[0]: f"a short run: {states[c[1]]}" for c in cells if len(c) > 1 and c[1] in states}
-
-
 def _section(docs: Path, name: str, module: Any, results: dict[str, Any] | None) -> str:
     about = module.__doc__.split("\n\n", 1)[1].strip()
     if results is None:
         rows = [[claim.said, claim.rule] for claim in module.CLAIMS]
-        text = f"{about}\n\n{markdown(['the paper says', 'rule for the run at scale'], rows)}\n"
-        earlier = HERE / "earlier" / f"{name}.md"
-        return text + (f"\n{EARLIER}{earlier.read_text('utf-8')}" if earlier.is_file() else "")
+        return f"{about}\n\n{markdown(['the paper says', 'rule'], rows)}\n"
     least, most = results["machine"]["load_average"]
     ending = "jpg" if (docs / "figures" / f"{name}.jpg").is_file() else "png"
     verdicts = [

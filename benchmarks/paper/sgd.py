@@ -181,7 +181,9 @@ def draw_map(
     ax.imshow(excess, cmap="YlOrRd", vmin=0, vmax=5, aspect="auto")
     for (i, j), value in np.ndenumerate(excess):
         if np.isfinite(value):
-            ax.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=8)
+            color = "w" if value > 3.5 else "k"
+            shown_value = f"{round(value, 1) + 0.0:.1f}"  # without −0.0
+            ax.text(j, i, shown_value, ha="center", va="center", fontsize=8, color=color)
     ax.grid(visible=False)
     names = [f"{value / 1000:g}k" for value in shown]
     ax.set_xticks(range(len(shown)), names, fontsize=7)
@@ -192,9 +194,10 @@ def draw_map(
 
 def draw_zero(ax: Any, grid: dict[Any, Curve], online: Curve) -> None:
     """Draw the curves with b = 0."""
-    for (a, b), curve in sorted(grid.items()):
-        if b == 0.0 and a in COARSE:
-            ax.plot(curve.samples, curve.cost, label=f"a = {a:g}", linewidth=1.3)
+    for i, a in enumerate(COARSE):
+        if (a, 0.0) in grid:
+            curve = grid[a, 0.0]
+            ax.plot(curve.samples, curve.cost, f"C{i + 1}", label=f"a = {a:g}", linewidth=1.3)
     ax.plot(online.samples, online.cost, color="C0", label="OL1")
     ax.set_xscale("log")
     ax.set_ylim(0.97 * online.cost[-1], 1.25 * online.cost[-1])

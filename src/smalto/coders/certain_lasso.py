@@ -3,8 +3,7 @@
 ``min_α ½‖x − αD‖² + Σ_g λ_g‖α_g‖₂ + ridge/2 ‖α‖²`` over any groups of atoms, optionally with α ≥ 0:
 an interior point method. With ``‖α_g‖ = min_η ½(‖α_g‖²/η + η)`` and a barrier ``−μ log η`` the
 problem is smooth, and its minimum is at most μ per group above that of the problem itself. Newton's
-method finds it while μ falls. Newton's equations are factored by QR from D, never from ``D Dᵀ``,
-whose condition is that of D squared.
+method finds it while μ falls; its equations are solved in `newton_systems.py`.
 """
 
 from __future__ import annotations

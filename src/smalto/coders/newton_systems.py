@@ -51,12 +51,15 @@ class Bend(NamedTuple):
 
     def square_root(self) -> Array:
         """Return a matrix (rows, k) whose square is C."""
-        k, owner, groups = len(self.curve), self.owner, len(self.pull)
-        whole = scipy.sparse.csr_array((self.unit, (owner, self.members)), shape=(groups, k))
+        k, owner, top = len(self.curve), self.owner, np.diag(np.sqrt(self.curve))
+        if not len(owner):
+            return top
+        whole = scipy.sparse.csr_array(
+            (self.unit, (owner, self.members)), shape=(len(self.pull), k)
+        )
         by = (self.unit * (1.0 - np.sqrt(self.along))[owner])[:, None]
-        rows = _selection(self.members, k) - whole[owner].multiply(by)
-        rows = rows.multiply(np.sqrt(self.pull)[owner][:, None])
-        return np.vstack([np.diag(np.sqrt(self.curve)), rows.toarray()])
+        rows = scipy.sparse.eye_array(k, format="csr")[self.members] - whole[owner].multiply(by)
+        return np.vstack([top, rows.multiply(np.sqrt(self.pull)[owner][:, None]).toarray()])
 
     def inverse(self) -> tuple[Array, scipy.sparse.csc_array]:
         """Return c and W such that ``C⁻¹ = diag(c) + W Wᵀ``, from inner groups to outer ones.
@@ -97,12 +100,6 @@ class Bend(NamedTuple):
             top = 1 + int(of_atoms[atoms].max(initial=0))
             of_atoms[atoms] = height[self.owner[part[:1]]] = top
         return height
-
-
-def _selection(columns: Array, width: int) -> scipy.sparse.csr_array:
-    """Return a matrix with a row for each column number, which is one there and zero elsewhere."""
-    n = len(columns)
-    return scipy.sparse.csr_array((np.ones(n), columns, np.arange(n + 1)), shape=(n, width))
 
 
 def newton_step(D: Array, bend: Bend, downhill: Array, work: Work) -> Array | None:
