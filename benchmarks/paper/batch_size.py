@@ -67,11 +67,14 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
     online = {name: each for name, each in runs.items() if "SGD" not in name}
     others = {name: each for name, each in runs.items() if "SGD" in name}
     figure, axes = new_figure(3, height=4.4)
-    shades = {name: {"color": (0.1, 0.2 + 0.6 * i / len(online), 1 - i / len(online))}
+    from matplotlib import colormaps
+
+    shades = {name: {"color": colormaps["viridis"](0.95 * i / max(1, len(online) - 1))}
               for i, name in enumerate(online)}  # fmt: skip
     draw(axes[0][0], online, "A: OL1", shades)
     draw(axes[0][1], online, "the same by samples", shades, by="samples")
     draw(axes[0][2], others, "SG1", {})
+    axes[0][2].set_ylim(axes[0][0].get_ylim())
     legend(figure, axes, 6)
     means = {name: mean_curve(each) for name, each in runs.items()}
     rows = [

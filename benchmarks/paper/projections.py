@@ -93,8 +93,9 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
             for s, t in zip(by_s["pieces"], by_s[method], strict=True)
         ]
     axes[0][1].set_title("fused-lasso ball against m", fontsize=11)
-    axes[0][2].set_title(f"fused-lasso ball against s, m = {at:,}", fontsize=11)
-    for ax, label in zip(axes[0], ("m", "m", "pieces s of the result"), strict=True):
+    axes[0][2].set_title("fused-lasso ball against s", fontsize=11)
+    pieces = f"pieces s of the result (m = {at:,})"
+    for ax, label in zip(axes[0], ("m", "m", pieces), strict=True):
         ax.set_xlabel(label, fontsize=10)
         ax.set_ylabel("seconds", fontsize=10)
         ax.legend(fontsize=8, frameon=False)

@@ -40,8 +40,10 @@ SGD_STYLES = STYLES | {
 }
 COARSE = tuple(10.0**e for e in range(3, 8))
 FINE = tuple(100_000 * 2.0**i for i in range(-3, 4))
+LONG = ((25_000.0, 0.0), (25_000.0, 12_500.0))  # the best after 10⁶ samples, run as long as SG1
 EARLY = 30_000  # samples
 EQUAL = 0.005  # of the cost: differences up to this count as equal
+MUCH = 0.001  # what is "much better", at least
 
 CLAIMS = (
     *(
@@ -93,8 +95,8 @@ CLAIMS = (
     Claim(
         "compromise",
         "Rates a/(ηt + b) are much better than a/(ηt).",
-        "The best pair with b > 0 has a lower test cost than the best a with b = 0, after 30 000 and "
-        "after 10⁶ samples; in part: after one of them.",
+        "The test cost of the best pair with b > 0 is lower than that of the best a with b = 0 by more "
+        "than 0.1 %, after 30 000 and after 10⁶ samples; in part: after one of them.",
     ),
 )
 
@@ -121,6 +123,11 @@ def tasks(study: Study) -> dict[Key, Task]:
     for a, b in pairs(study):
         found["grid", a, b] = bench.task(SGD(a, b), 0, limit)
     found["grid", "OL1"] = bench.task(OL1, 0, limit)
+    if not study.quick:
+        for a, b in LONG:
+            found["long", a, b] = bench.task(
+                SGD(a, b), 0, Limit(spans(study)["A"].samples), end=True
+            )
     return found
 
 
@@ -139,7 +146,7 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
         rows += table(parts, name)
         means = {method: mean_curve(each) for method, each in runs.items()}
         ends[name] = {method: float(curve.cost[-1]) for method, curve in means.items()}
-        verdicts[f"{name} SG1"] = tuned(ends[name])
+        verdicts[f"{name} SG1"] = tuned(means)
         verdicts[f"{name} SG2"] = larger(means)
     for ax in axes[0][len(names) :]:
         ax.set_axis_off()
@@ -149,6 +156,12 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
     results["grid"] = {f"{a:g} {b:g}": by_samples(curve) for (a, b), curve in grid.items()}
     results["grid OL1"] = by_samples(online)
     verdicts |= judge_grid(grid, online)
+    long = {key[1:]: part["end"] for key, part in parts.items() if key[0] == "long"}
+    results["long"] = {f"{a:g} {b:g}": end for (a, b), end in long.items()}
+    rows += [
+        ["A", f"({a:,.0f}, {b:,.0f})", *[None] * 4, f"{end:.4f}", None, None]
+        for (a, b), end in long.items()
+    ]
     draw_map(axes[1][0], grid, online, FINE, EARLY)
     draw_map(axes[1][1], grid, online, FINE, None)
     draw_zero(axes[1][2], grid, online)
@@ -156,8 +169,8 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
     notes = [
         (
             f"{SAMPLES}; one thread, float32, η = 512, mean of three starts, with a band from the least "
-            "to the most. The maps and the curves with b = 0 are of one start on A; they are not timed, and "
-            "were computed beside other work."
+            "to the most. The maps and the curves with b = 0 are of one start on A; they are not "
+            "timed; the high load is theirs."
         ),
     ]
     study.finish(sys.modules[__name__], figure, HEADER, rows, verdicts, parts, results, notes)
@@ -212,20 +225,30 @@ def above(curve: Curve, online: Curve, samples: float | None) -> float:
     return curve.after(samples) / online.after(samples) - 1
 
 
-def tuned(ends: dict[str, float]) -> Verdict:
-    """Compare the end of SG1 with that of online learning."""
-    gaps = {method: ends["SG1"] / ends[method] - 1 for method in ONLINE}
-    said = ", ".join(f"{100 * gap:+.2f} % against {method}" for method, gap in gaps.items())
-    return Verdict.of(abs(gaps["OL1"]) < EQUAL, f"at the end SG1 costs {said}")
+def tuned(means: dict[str, Curve]) -> Verdict:
+    """Compare SG1 with online learning, when the shorter of the two runs ends."""
+    gap = means["SG1"].cost[-1] / means["OL1"].cost[-1] - 1
+    last = min(means[method].seconds[-1] for method in ("SG1", DEFAULT_NAME))
+    other = means["SG1"].at(last) / means[DEFAULT_NAME].at(last) - 1
+    return Verdict.of(
+        abs(gap) < EQUAL,
+        f"at the end SG1 costs {100 * gap:+.2f} % against OL1; when {DEFAULT_NAME} end, after {last:.0f} s, "
+        f"{100 * other:+.2f} % against them",
+    )
 
 
 def larger(means: dict[str, Curve]) -> Verdict:
     """Compare SG2 with SG1."""
     early = [means["SG2"].after(n) / means["SG1"].after(n) - 1 for n in (6e4, 2e5)]
     late = float(means["SG2"].cost[-1] / means["SG1"].cost[-1] - 1)
+    first = max(means[method].seconds[0] for method in ("SG1", "SG2"))
+    before = means["SG2"].at(first) / means["SG1"].at(first) - 1
     said = ", ".join(f"{100 * gap:+.2f}" for gap in (*early, late))
     good = min(early) > 0, late < EQUAL
-    evidence = f"SG2 against SG1 after 60 000, 200 000 and all samples: {said} %"
+    evidence = (
+        f"SG2 against SG1 after 60 000, 200 000 and all samples: {said} %; at the very beginning, "
+        f"{first:.1f} s, {100 * before:+.2f} %"
+    )
     return Verdict.of(all(good), evidence, any(good))
 
 
@@ -242,6 +265,8 @@ def judge_grid(grid: dict[Any, Curve], online: Curve) -> dict[str, Verdict]:
     train = {pair: float(curve.train[-1]) for pair, curve in grid.items()}
     best = min(train, key=train.__getitem__)
     worse = train[2e5, 4e5] / train[best] - 1
+    coarse_pairs = [pair for pair in train if pair[0] in COARSE and pair[1] in COARSE]
+    first = min(coarse_pairs, key=train.__getitem__)
     late = {pair: above(curve, online, None) for pair, curve in grid.items()}
     early = {pair: above(curve, online, EARLY) for pair, curve in grid.items()}
     coarse = [gap for pair, gap in late.items() if pair[0] in COARSE and pair[1] in COARSE]
@@ -256,7 +281,8 @@ def judge_grid(grid: dict[Any, Curve], online: Curve) -> dict[str, Verdict]:
         "choice": Verdict.of(
             worse < 0.001,
             f"by training cost the best of {len(grid)} pairs is ({best[0]:,.0f}, {best[1]:,.0f}); the "
-            f"paper's is {100 * worse:.2f} % above it",
+            f"paper's is {100 * worse:.2f} % above it; the best powers of ten are ({first[0]:,.0f}, "
+            f"{first[1]:,.0f}), for the paper (100 000, 100 000)",
             worse < EQUAL,
         ),
         "tuning": Verdict.of(
@@ -269,9 +295,9 @@ def judge_grid(grid: dict[Any, Curve], online: Curve) -> dict[str, Verdict]:
             late[1e3, 0.0] > EQUAL, f"a = 1 000 ends {100 * late[1e3, 0.0]:+.1f} % above OL1"
         ),
         "compromise": Verdict.of(
-            min(gains) > 0,
+            min(gains) > MUCH,
             f"the best b = 0 is {100 * gains[0]:+.2f} % of the cost worse than the best b > 0 after "
             f"{EARLY:,} samples, {100 * gains[1]:+.2f} % at the end",
-            max(gains) > 0,
+            max(gains) > MUCH,
         ),
     }
