@@ -150,10 +150,11 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
             f"{part['lars']:.3f}", f"{part['lars_excess']:.1e}",
             *(f"{seconds_of_descent(part, to):.3f}" for to in PRECISIONS),
         ])  # fmt: skip
-    label(axes[0][1], "A: diagonal / others of a row", "log₁₀ of the ratio", "atoms")
+    label(axes[0][1], "diagonal of Σ αᵀα / others of a row", "log₁₀ of the ratio", "atoms")
     label(axes[0][2], "coding in SPAMS", "seconds", "excess of the cost")
     for ax in axes[0][1:]:
-        ax.legend(fontsize=8, frameon=False)
+        ax.legend(fontsize=8, frameon=False, loc="upper right")
+    axes[0][2].set_xlim(right=60.0)  # room for the legend
     header = ("set", "median of diagonal / others", "squares on the diagonal", "LARS, s",
               "its excess", *(f"coordinate descent to {to:g}, s" for to in PRECISIONS))  # fmt: skip
     results = {
