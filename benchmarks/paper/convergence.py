@@ -1,8 +1,8 @@
 """Section 4: the surrogate becomes the cost, steps shrink as 1/t, gradients meet the normal cone.
 
-The algorithm on setting A with 10⁷ patches, each seen once, as the analysis assumes: without
+The algorithm on setting A with 10⁷ patches, drawn independently as the analysis assumes: without
 forgetting (ρ = 0, the algorithm that is analysed), and with ρ = 15 and the authors' floor. f is the
-mean cost of 200 000 other patches of the same pictures, f̂ₜ the mean cost of past samples with
+mean cost of 200 000 more patches of the same pictures, f̂ₜ the mean cost of past samples with
 their old codes (weighted by β if ρ > 0), and fₜ that of the same samples with optimal codes, while
 there are at most 50 000 of them. The residual ‖Π(D − ∇f(D)) − D‖ is zero if and only if −∇f(D) is in
 the normal cone of the set at D. Its noise is known from two halves of the test: their residuals r₁
@@ -45,7 +45,7 @@ CLAIMS = (
     ),
     Claim(
         "cost",
-        "f(Dₜ) converges (Propositions 2 and 3).",
+        "f(Dₜ) converges (Proposition 3).",
         "With ρ = 0, f falls by less than 0.2 % over the last half of the steps, and never rises by "
         "more than 0.1 % after a hundredth of the run.",
     ),

@@ -13,6 +13,8 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from benchmarks.paper.curves import OL1, Bench, Curve, Limit, as_curve, mean_curve
 from benchmarks.paper.frame import Claim, Key, Part, Study, Task, Verdict, label, new_figure
 
@@ -66,6 +68,9 @@ CLAIMS = (
     ),
 )
 
+USUAL = {"ρ": 15.0, "t₀": 0.001}  # what OL1 has
+FROM = 5_000  # samples seen, in the figure
+
 
 def tasks(study: Study) -> dict[Key, Task]:
     """Return the parts."""
@@ -105,11 +110,11 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
     families: dict[Key, dict[float, Curve]] = {}
     for key, curve in means.items():
         families.setdefault(key[:-1], {})[key[-1]] = curve
-    with_floor = {key: each for key, each in families.items() if not key[3]}
+    with_floor = [key for key in families if not key[3]]
     columns = -(-len(with_floor) // 2)
     figure, axes = new_figure(columns, 2, height=3.0)
-    for ax, (key, curves) in zip(axes.flat, with_floor.items(), strict=False):
-        draw(ax, curves, key)
+    for ax, key in zip(axes.flat, with_floor, strict=False):
+        draw(ax, {value: runs[*key, value] for value in families[key]}, key)
     for ax in axes.flat[len(with_floor) :]:
         ax.set_axis_off()
     rows: list[list[Any]] = []
@@ -139,18 +144,27 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
     )
 
 
-def draw(ax: Any, curves: dict[float, Curve], key: Key) -> None:
-    """Draw cost against samples."""
-    for number, (value, curve) in enumerate(curves.items()):
-        color = (number / len(curves), 0.3, 1 - number / len(curves))
-        ax.plot(
-            curve.samples, curve.cost, label=f"{key[0]} = {value:g}", color=color, linewidth=1.3
+def draw(ax: Any, runs: dict[float, list[Curve]], key: Key) -> None:
+    """Draw by how many percent costs are above those of OL1, with a band over the starts."""
+    from matplotlib import colormaps
+
+    usual = USUAL[key[0]]
+    reference = mean_curve(runs[usual], "samples")
+    for number, (value, each) in enumerate(runs.items()):
+        color = "k" if value == usual else colormaps["viridis"](0.95 * number / (len(runs) - 1))
+        n = mean_curve(each, "samples").samples
+        n = n[n >= FROM]
+        excess = [[100.0 * (c.after(m) / reference.after(m) - 1.0) for m in n] for c in each]
+        name = f"{key[0]} = {value:g}"
+        ax.plot(n, np.mean(excess, axis=0), label=name, color=color, linewidth=1.3)
+        ax.fill_between(
+            n, np.min(excess, 0), np.max(excess, 0), color=color, alpha=0.2, linewidth=0
         )
-    low = min(curve.cost.min() for curve in curves.values())
     ax.set_xscale("log")
-    ax.set_ylim(low * 0.998, low * 1.08)
-    ax.legend(fontsize=7, frameon=False)
-    label(ax, f"{key[1]}, n = {key[2]:,}", "samples seen", "cost")
+    ax.legend(fontsize=8, frameon=False)
+    label(
+        ax, f"{key[0]} on {key[1]}, n = {key[2]:,}", "samples seen", f"% above {key[0]} = {usual:g}"
+    )
 
 
 def judge(families: dict[Key, dict[float, Curve]]) -> dict[str, Verdict]:
