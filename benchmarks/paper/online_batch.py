@@ -183,8 +183,9 @@ def report(study: Study, parts: dict[Key, Part]) -> None:
         verdicts[f"{name} alike"] = alike(means, results[name]["first"])
         if name == "A":
             verdicts["smaller"] = smaller(means)
-            few = {label: each for label, each in runs.items() if f"OL1 on {label[7:]}" in runs}
-            few |= {label: each for label, each in runs.items() if " on " in label}
+            alone = [label for label in runs if " on " in label]
+            beside = [label.replace("OL1 on", "batch,") for label in alone]
+            few = {label: runs[label] for label in (*beside, *alone)}
             draw(panels["smaller"], few, "A: from the same few patches", styles(runs))
     for ax in list(axes.flat)[len(panels) :]:
         ax.set_axis_off()
