@@ -153,7 +153,7 @@ def draw(ax: Any, runs: dict[float, list[Curve]], key: Key) -> None:
     for number, (value, each) in enumerate(runs.items()):
         color = "k" if value == usual else colormaps["viridis"](0.95 * number / (len(runs) - 1))
         n = mean_curve(each, "samples").samples
-        n = n[n >= FROM]
+        n = n[n >= min(FROM, n[-1])]
         excess = [[100.0 * (c.after(m) / reference.after(m) - 1.0) for m in n] for c in each]
         name = f"{key[0]} = {value:g}"
         ax.plot(n, np.mean(excess, axis=0), label=name, color=color, linewidth=1.3)
