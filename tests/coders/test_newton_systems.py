@@ -115,6 +115,23 @@ def test_what_rounding_spoils_is_solved_for_by_atoms(monkeypatch):
     assert newton_step(D, part, right, Work(0.0)) is None
 
 
+def test_deep_trees_have_limits_of_work_and_memory(monkeypatch):
+    rng = np.random.default_rng(5)
+    parts = {kind: bend(kind, 1, rng) for kind in ("disjoint", "a chain")}
+    D, right = rng.standard_normal((K, 25)), rng.standard_normal(K)
+    wide = np.hstack([D, np.zeros((K, K))])
+    monkeypatch.setattr(newton_systems, "_FEW_ATOMS", 0)
+    spent = {}
+    for kind, part in parts.items():
+        work = Work(1e9)
+        newton_step(D, part, right, work)
+        spent[kind] = 1e9 - work.left
+    assert spent["a chain"] > 100 * spent["disjoint"]
+    monkeypatch.setattr(newton_systems, "_LARGEST", 1000 * K)
+    assert newton_step(wide, parts["disjoint"], right, Work(np.inf)) is not None
+    assert newton_step(wide, parts["a chain"], right, Work(np.inf)) is None
+
+
 @pytest.mark.parametrize("kind", [GroupLasso, TreeLasso])
 @pytest.mark.parametrize("settings", [{}, {"l1": 0.5}, {"positive": True}, {"ridge": 1e-9}])
 def test_codes_of_many_more_atoms_than_features_are_exact(kind, settings):

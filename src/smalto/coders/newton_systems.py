@@ -17,6 +17,8 @@ from smalto.coders.work import Work
 
 _DAMPING = 1e-15  # share of a column's norm that is added, for atoms that depend on others
 _FEW_ATOMS = 256  # up to so many, equations of the atoms take milliseconds
+_LARGEST = 4e7  # numbers of a matrix: beyond this, deep trees would need gigabytes
+_NESTED = 200  # multiplications that take as long as one for an atom of a group inside another
 _MOST_CORRECTIONS = 5  # of a step from the matrix of features
 _ENOUGH, _POOR = 1e-9, 1e-2  # shares of the right side: what such a step may miss, and may not
 
@@ -43,6 +45,10 @@ class Bend(NamedTuple):
         off = self.unit * (inner * (1.0 - self.along))[self.owner]
         bent = np.bincount(self.members, self.pull[self.owner] * (here - off), minlength=k)
         return np.asarray(self.curve * v + bent)
+
+    def depth(self) -> int:
+        """Return the largest number of groups that an atom is in."""
+        return int(np.bincount(self.members).max(initial=0))
 
     def is_positive(self) -> bool:
         """Return whether C can be inverted: whether every atom has a penalty."""
@@ -107,12 +113,14 @@ def newton_step(D: Array, bend: Bend, downhill: Array, work: Work) -> Array | No
     k, m = D.shape
     step = None
     if k > max(m, _FEW_ATOMS) and bend.is_positive():
-        if not work.spend((k + len(bend.pull)) * m**2 / 2 + m**3 / 6):
+        nested = _NESTED * bend.depth() * len(bend.members)
+        if not work.spend((k + len(bend.pull)) * m**2 / 2 + m**3 / 6 + nested):
             return None
         step, missed = _by_features(D, bend, downhill)
         if missed <= _POOR:
             return step
-    if not work.allows(k, m + len(bend.members)):
+    rows = m + len(bend.members)
+    if rows * k > _LARGEST or not work.allows(k, rows):
         return step
     return _semi_normal(np.vstack([D.T, bend.square_root()]), downhill)
 
