@@ -51,7 +51,7 @@ class Table(NamedTuple):
     """What is known of all atoms for one signal, in rows ``stride`` apart.
 
     Behind these are the rows h of the active atoms in blocks, as they are read: all rows for the first
-    few vectors of atoms, one after the other, then all for the next ones.
+    few vectors of atoms, one after the other, then all for the next ones. Last is a column of h.
     """
 
     numbers: Any  # flat; begins at a cache line
@@ -75,7 +75,7 @@ def make_table(room: int, width: int, dtype: np.dtype) -> Table:
     mask = 1
     while mask * per_vector < width:
         mask *= 2
-    size = H * stride + room * (width + VECTORS * per_vector)
+    size = H * stride + room * (width + VECTORS * per_vector + 1)
     return Table(aligned.empty(size, dtype), width, stride, mask - 1, room)
 
 
@@ -165,6 +165,17 @@ def enter(table, j, s, look_ahead):
 
 
 @inlined
+def _gather_column(table, j, s):
+    """Copy what s rows h have of atom j to one place, as each block of atoms reads it; returns where."""
+    numbers = table.numbers
+    column, o = numbers.size - table.room, place_of_h(table, j)
+    for i in range(s):
+        numbers[column + i] = numbers[o]
+        o += VECTORS * lanes(numbers)
+    return column
+
+
+@inlined
 def _update(h, by, j, table, share, lowest, least, best):
     """Bring one vector of c and of what is outside up to date; returns the best scores with it.
 
@@ -188,8 +199,8 @@ def advance(G, table, j, s, outside, rules, least):
     numbers, width = table.numbers, table.width
     step = lanes(numbers)
     block = VECTORS * step
-    g, start, weights = j * width, H * table.stride, place_of_h(table, j)
-    end = weights + s * block
+    g, start, weights = j * width, H * table.stride, _gather_column(table, j, s)
+    end = weights + s
     # The next choice waits for this square root, which is sooner there in float32.
     by = numbers.dtype.type(1.0) / np.sqrt(numbers.dtype.type(outside))
     scale, by = splat(by), splat(-numbers[j] * by)
@@ -208,7 +219,7 @@ def advance(G, table, j, s, outside, rules, least):
             h2 = fnma(weight, load(numbers, o + 2 * step), h2)
             h3 = fnma(weight, load(numbers, o + 3 * step), h3)
             o += block
-            i += block
+            i += 1
         h0, h1, h2, h3 = h0 * scale, h1 * scale, h2 * scale, h3 * scale
         store(numbers, o, h0)
         store(numbers, o + step, h1)
@@ -223,7 +234,7 @@ def advance(G, table, j, s, outside, rules, least):
     while b < width:
         h0 = load(G, g + b)
         o = start
-        for i in range(weights, end, block):
+        for i in range(weights, end):
             h0 = fnma(splat(numbers[i]), load(numbers, o), h0)
             o += block
         h0 = h0 * scale
