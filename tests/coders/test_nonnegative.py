@@ -12,16 +12,16 @@ from smalto import encode
 from smalto.coders import Lasso, lasso
 from smalto.coders import dense_nonnegative as dense
 from smalto.coders.chunks import Chunk
-from smalto.kernels.coding.nonnegative import compress, descend, make_panel
+from smalto.kernels.coding.nonnegative import ROUND, compress, descend, make_panel, settle
 
 NNLS = Lasso(0.0, positive=True)
 TOLERANCE = {np.float32: 3e-4, np.float64: 1e-9}
 
 
-def parts(n=50, k=12, m=30, seed=0, dtype=np.float64):
-    """Data with dense codes."""
+def parts(n=50, k=12, m=30, seed=0, dtype=np.float64, power=3):
+    """Data with dense codes; the larger the power, the less alike are the atoms."""
     rng = np.random.default_rng(seed)
-    D = rng.random((k, m)) ** 3
+    D = rng.random((k, m)) ** power
     D /= np.linalg.norm(D, axis=1, keepdims=True)
     X = rng.random((n, k)) @ D + 0.05 * rng.random((n, m))
     return X.astype(dtype), D.astype(dtype)
@@ -49,6 +49,43 @@ def test_descend_is_its_twin(dtype, shape):
     assert out.min() >= 0
 
 
+def settled(G, Q, allowed, most, C):
+    """Return what `settle` makes of C, and its numbers of sweeps."""
+    k, n = C.shape
+    out, sweeps = C.copy(), np.zeros(n, np.int32)
+    settle(G, Q, np.full(n, allowed), most, out, make_panel(k, C.dtype), np.empty(n), sweeps)
+    return out, sweeps
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 64, 150])
+def test_settled_columns_are_optimal_and_the_others_given_up(n, dtype):
+    X, D = parts(n, dtype=dtype, power=12)
+    G, Q = D @ D.T, np.ascontiguousarray(D @ X.T)
+    slope = 30 * np.finfo(dtype).eps * np.abs(Q).max()
+    C, sweeps = settled(G, Q, slope, 600, np.zeros_like(Q))
+    assert (sweeps > 0).all()
+    assert (sweeps % ROUND == 0).all()
+    assert naive.missed(X, D, C.T, 0.0) < 4 * slope / np.abs(Q).max()
+    few, given_up = settled(G, Q, slope, 2 * ROUND, np.zeros_like(Q))
+    np.testing.assert_array_equal(given_up, -2 * ROUND)
+    twin = naive.descend(G.astype(float), Q.astype(float), 0.0, 2 * ROUND, np.zeros(Q.shape))
+    np.testing.assert_allclose(few, twin, atol=1e-4 if dtype == np.float32 else 1e-12)
+    for i in (0, n - 1):  # a column does not depend on the others
+        alone, _ = settled(G, Q[:, [i]], slope, 600, np.zeros((len(D), 1), dtype))
+        np.testing.assert_array_equal(alone[:, 0], C[:, i])
+
+
+def test_what_would_take_too_many_sweeps_is_given_up_early():
+    rng = np.random.default_rng(0)
+    D = 1.0 + 0.1 * rng.random((20, 60))  # atoms much alike: sweeps hardly move on
+    X = rng.random((5, 20)) @ D
+    Q = np.ascontiguousarray(D @ X.T)
+    _, sweeps = settled(D @ D.T, Q, 1e-14 * np.abs(Q).max(), 600, np.zeros_like(Q))
+    assert (sweeps < 0).all()
+    assert (sweeps > -100).all()
+
+
 def test_compress():
     codes = np.array([[0.0, 2.0, -1.0], [3.0, 0.0, 4.0], [0.0, 0.0, 0.0]])
     indices, values = np.empty(3, np.int32), np.empty(3)
@@ -71,9 +108,17 @@ def test_dense_codes_are_exact(dtype):
     np.testing.assert_allclose(codes.toarray(), expected, atol=TOLERANCE[dtype])
 
 
+def test_no_signal_needs_the_dual_if_atoms_are_not_alike(monkeypatch):
+    X, D = parts(500, power=12)
+    monkeypatch.setattr(dense, "_solve_dual", None)
+    codes = encode(X, D, NNLS, n_threads=1).toarray()
+    assert naive.missed(X, D, codes, 0.0) < 1e-14
+
+
 def test_dual_is_what_answers(monkeypatch):
     X, D = parts()
     monkeypatch.setattr(dense, "ROUNDING", 1e6)
+    monkeypatch.setattr(dense, "SETTLED", 0.0)
     called = []
 
     from smalto.coders import lasso
@@ -146,6 +191,7 @@ def test_signals_that_are_stuck_in_the_dual_alone_are_not_counted(monkeypatch):
     )
     solve, G = lasso._solve_rows, D @ D.T
     calls = []
+    monkeypatch.setattr(dense, "SETTLED", 0.0)
 
     def stuck(exact, fast, chunk, *settings):
         calls.append(len(chunk.Q))

@@ -1,10 +1,12 @@
 """Exact nonnegative codes with few zeros.
 
-The active set of a dense code contains almost all atoms, and its factorization costs k³. The dual
+The active set of a dense code contains almost all atoms, and its factorization costs k³. Over few atoms
+that are not much alike, sweeps of coordinate descent reach the optimum sooner, up to rounding. Codes
+that are far from it are left to the dual, which takes the sweeps as a guess. The dual
 of ``min_α ½ αGαᵀ − qαᵀ, α ≥ 0`` is a problem of the same kind: with H = G⁻¹ and u = qH it is
-``min_μ ½ μHμᵀ + uμᵀ, μ ≥ 0``; then α = u + μH, and μ is nonzero only where α is zero. So a few
-sweeps of coordinate descent guess which entries are zero, and the active-set kernel of the lasso,
-applied to the dual, makes the solution exact. Where the guess has many zeros, or rounding errors
+``min_μ ½ μHμᵀ + uμᵀ, μ ≥ 0``; then α = u + μH, and μ is nonzero only where α is zero. So the sweeps tell
+roughly which entries are zero, and the active-set kernel of the lasso, applied to the dual, makes the
+solution exact. Where the guess has many zeros, or rounding errors
 are too large, the kernel is applied to the problem itself.
 """
 
@@ -19,9 +21,13 @@ import scipy
 from smalto.checks import Array
 from smalto.coders.chunks import Chunk
 from smalto.coders.codes import Codes
-from smalto.kernels.coding.nonnegative import compress, descend, make_panel
+from smalto.kernels.coding.nonnegative import compress, count_positive, make_panel, settle
 
-SWEEPS = 12
+FEWEST, MOST = 12, 144  # sweeps, at most, over many atoms and over few ...
+WORTH = 60_000  # ... multiplications of these for a code: the dual takes as long
+SETTLED = (
+    8.0  # slope of a code that is optimal, in units in the last place of the largest correlation
+)
 WIDEST = 256  # atoms: above this, sweeps over all of them cost more than they save
 REFINEMENTS = 2  # of the dual solution, to correct rounding errors of the inverse
 ROUNDING = 256.0  # allowed error, in units in the last place of the largest correlation
@@ -52,25 +58,28 @@ def solve_dense(G: Array, H: Array, chunk: Chunk, active_set: ActiveSet) -> Code
     """Return ``argmin_α ½ αGαᵀ − qαᵀ`` over α ≥ 0 for the signals of a chunk; H is ``G⁻¹``."""
     Q, start = chunk.Q, chunk.start
     n, width = Q.shape
-    C = np.zeros((width, n), G.dtype)
+    used = np.flatnonzero(G.diagonal() > 0)
+    C = np.zeros((len(used), n), G.dtype)
     if start is not None:
-        C += start.as_csr(width).toarray().T
-    columns = np.ascontiguousarray(Q.T)
-    descend(G, columns, G.dtype.type(0.0), SWEEPS, C, 0, n, make_panel(width, G.dtype))
-    chunk.rounds[:] = SWEEPS
-    used = G.diagonal() > 0
-    is_dense = 2 * np.count_nonzero(C, axis=0) > np.count_nonzero(used)
-    codes = np.ascontiguousarray(C.T)
-    many = np.flatnonzero(is_dense)
-    few = np.flatnonzero(~is_dense)
+        C += start.as_csr(width)[:, used].toarray().T
+    scale, eps = np.abs(Q).max(axis=1, initial=0.0).astype(np.float64), np.finfo(Q.dtype).eps
+    most = min(max(WORTH // len(used) ** 2, FEWEST), MOST)
+    columns, part = np.ascontiguousarray(Q.T[used]), np.ascontiguousarray(G[np.ix_(used, used)])
+    panel = make_panel(len(used), G.dtype)
+    settle(part, columns, SETTLED * eps * scale, most, C, panel, np.empty(n), chunk.rounds)
+    codes = np.zeros((n, width), G.dtype)
+    codes[:, used] = C.T
+    rest = np.flatnonzero(chunk.rounds < 0)
+    np.abs(chunk.rounds, out=chunk.rounds)
+    is_dense = 2 * np.count_nonzero(codes[rest], axis=1) > len(used)
+    few, many = rest[~is_dense], rest[is_dense]
     if many.size:
-        scale = np.abs(Q[many]).max(axis=1, initial=0.0).astype(np.float64)
-        allowed = ROUNDING * float(np.finfo(Q.dtype).eps) * scale
+        allowed = ROUNDING * eps * scale[many]
         codes[many], failed = _solve_dual(G, H, chunk.take(many), codes[many], allowed, active_set)
         few = np.sort(np.concatenate([few, many[failed]]))
     if few.size:
-        rest = chunk.take(few)._replace(start=compressed(codes[few]))
-        codes[few] = active_set(G, rest).as_csr(width).toarray()
+        some = chunk.take(few)._replace(start=compressed(codes[few]))
+        codes[few] = active_set(G, some).as_csr(width).toarray()
     return compressed(codes)
 
 
@@ -101,7 +110,9 @@ def _solve_dual(
 
 def compressed(codes: Array) -> Codes:
     """Return the positive entries of dense codes."""
-    indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(codes > 0, axis=1))])
+    codes = np.ascontiguousarray(codes)
+    indptr = np.empty(len(codes) + 1, np.int64)
+    count_positive(codes, indptr)
     indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], codes.dtype)
-    compress(np.ascontiguousarray(codes), indices, values)
+    compress(codes, indices, values)
     return Codes(indptr, indices, values)

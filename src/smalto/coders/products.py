@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy
 
+from smalto.cached import cached_property
 from smalto.checks import Array, Rows
 from smalto.kernels import aligned
 from smalto.kernels.dense_products import multiply, pack, pack_terms, vectors_at_once
 from smalto.kernels.simd import WIDTH
+from smalto.kernels.sparse_products import SparseMatrix, sparse_products
 from smalto.threads import run_tasks
 
 BLOCK = 96  # rows of the Gram matrix computed as one task ...
@@ -28,12 +32,23 @@ class Packed:
         self.panels = aligned.empty(self.width * m, atoms.dtype)
         pack(np.require(atoms, requirements=["C", "W"]), self.vectors, self.width, self.panels)
 
+    @cached_property
+    def columns(self) -> Array:
+        """Dᵀ, see `as_columns`."""
+        return as_columns(self.atoms)
+
     def products(self, x: Rows, out: Array | None = None) -> Array:
         """Return ``x Dᵀ`` (n, k), C-contiguous; in ``out`` if it is given."""
         if out is None:
             out = aligned.empty((x.shape[0], len(self.atoms)), self.atoms.dtype)
         if scipy.sparse.issparse(x):
-            out[...] = x @ self.atoms.T
+            n, columns = x.shape[0], self.columns
+            exact = columns.shape[1] == len(self.atoms)
+            room = out if exact else aligned.empty((n, columns.shape[1]), out.dtype)
+            flat = columns.reshape(-1), columns.shape[1], 0, n, room.reshape(-1)
+            sparse_products(sparse_matrix(x.astype(out.dtype, copy=False)), *flat)
+            if not exact:
+                out[...] = room[:, : len(self.atoms)]
         elif self.width == len(self.atoms):
             self.multiply(x, out, self.width)
         else:
@@ -74,6 +89,22 @@ class PackedTerms:
         given = A.reshape(-1), n, k, atoms.start, atoms.stop, self.panels, self.width, self.vectors
         multiply(*given, out.reshape(-1), self.width)
         return out[:, :m]
+
+
+def as_columns(factors: Array) -> Array:
+    """Return atoms, or codes, as columns, with zeros added to fill whole vectors."""
+    k, m = factors.shape
+    lanes = WIDTH // factors.itemsize
+    table = aligned.empty((m, -(-k // lanes) * lanes), factors.dtype)
+    table[:, :k] = factors.T
+    table[:, k:] = 0.0
+    return table
+
+
+def sparse_matrix(x: Any) -> SparseMatrix:
+    """Return a CSR array as kernels take it."""
+    indices = x.indices.astype(np.int32, copy=False)
+    return SparseMatrix(x.indptr.astype(np.int64, copy=False), indices, x.data)
 
 
 def gram(D: Array, n_threads: int) -> Array:

@@ -109,9 +109,13 @@ def _of_unusual(x: Rows, norms: Array) -> Array | None:
 
 
 def squared_norms(x: Rows) -> Array:
-    """Return ``‖x‖²`` of each row."""
+    """Return ``‖x‖²`` of each row; a sparse x lists no entry twice."""
     if scipy.sparse.issparse(x):
-        return np.asarray(x.multiply(x).sum(axis=1), np.float64).ravel()
+        norms = np.zeros(x.shape[0])
+        rows = np.flatnonzero(np.diff(x.indptr))  # the others are zero
+        if rows.size:
+            norms[rows] = np.add.reduceat(np.square(x.data), x.indptr[rows])
+        return norms
     return np.asarray(np.einsum("ij,ij->i", x, x))
 
 

@@ -14,10 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smalto.kernels.jit import kernel
-from smalto.kernels.simd import fma, lanes, load, splat, store, vmax, zero
+from smalto.kernels.jit import inlined, kernel
+from smalto.kernels.simd import fma, lanes, load, splat, store, vabs, vmax, zero
 
 PANEL = 64  # columns worked on together
+
+
+ROUND = 6  # sweeps, after each of which `settle` looks at the columns
 
 
 class Panel(NamedTuple):
@@ -25,17 +28,43 @@ class Panel(NamedTuple):
 
     q: Any
     c: Any
+    missed: Any  # (PANEL,): by how much each column missed its optimum in the last sweep
 
 
 def make_panel(k: int, dtype: Any) -> Panel:
     """Scratch for columns of k numbers."""
-    return Panel(*np.empty((2, k * PANEL), dtype))
+    q, c = np.empty((2, k * PANEL), dtype)
+    return Panel(q, c, np.empty(PANEL, dtype))
 
 
 @kernel
-def _sweep_panel(G, q, c):
-    """Minimize over one coordinate after the other, in all columns of a panel (k, PANEL)."""
+def _load(Q, shift, C, at, first, width, panel):
+    """Fill a panel with ``width`` columns of Q, from ``at`` on, and of C, from ``first`` on."""
+    q, c, _ = panel
+    for t in range(C.shape[0]):
+        for i in range(width):
+            q[t * PANEL + i] = Q[t, at + i] - shift
+            c[t * PANEL + i] = C[t, first + i]
+        for i in range(width, PANEL):
+            q[t * PANEL + i] = 0.0
+            c[t * PANEL + i] = 0.0
+
+
+@inlined
+def _missed(new, old, diagonal, missed, first):
+    """Raise ``missed`` to the slope that a coordinate of a vector of columns had before its step."""
+    store(missed, first, vmax(vabs(new - old) * diagonal, load(missed, first)))
+
+
+@kernel
+def _sweep_panel(G, q, c, missed):
+    """Minimize over one coordinate after the other, in all columns of a panel (k, PANEL).
+
+    ``missed`` receives the largest slope of each column, or is None.
+    """
     w, none = lanes(c), zero(c)
+    if missed is not None:
+        missed[:] = 0.0
     for t in range(G.shape[0]):
         if not G[t, t] > 0.0:
             continue
@@ -51,10 +80,20 @@ def _sweep_panel(G, q, c):
                 g2 = fma(x, load(c, at + 2 * w), g2)
                 g3 = fma(x, load(c, at + 3 * w), g3)
                 at += PANEL
-            store(c, first, vmax(fma(g0, step, load(c, first)), none))
-            store(c, first + w, vmax(fma(g1, step, load(c, first + w)), none))
-            store(c, first + 2 * w, vmax(fma(g2, step, load(c, first + 2 * w)), none))
-            store(c, first + 3 * w, vmax(fma(g3, step, load(c, first + 3 * w)), none))
+            c0, c1 = load(c, first), load(c, first + w)
+            c2, c3 = load(c, first + 2 * w), load(c, first + 3 * w)
+            n0, n1 = vmax(fma(g0, step, c0), none), vmax(fma(g1, step, c1), none)
+            n2, n3 = vmax(fma(g2, step, c2), none), vmax(fma(g3, step, c3), none)
+            store(c, first, n0)
+            store(c, first + w, n1)
+            store(c, first + 2 * w, n2)
+            store(c, first + 3 * w, n3)
+            if missed is not None:
+                at, diagonal = first - t * PANEL, splat(G[t, t])
+                _missed(n0, c0, diagonal, missed, at)
+                _missed(n1, c1, diagonal, missed, at + w)
+                _missed(n2, c2, diagonal, missed, at + 2 * w)
+                _missed(n3, c3, diagonal, missed, at + 3 * w)
 
 
 @kernel
@@ -64,22 +103,67 @@ def descend(G, Q, shift, sweeps, C, begin, end, panel):
     G is (k, k); Q (k, end − begin) holds only these columns. Coordinates with G_tt = 0 are left
     alone.
     """
-    q, c = panel
-    k = G.shape[0]
+    q, c, _ = panel
     for first in range(begin, end, PANEL):
         width = min(PANEL, end - first)
-        for t in range(k):
-            for i in range(width):
-                q[t * PANEL + i] = Q[t, first - begin + i] - shift
-                c[t * PANEL + i] = C[t, first + i]
-            for i in range(width, PANEL):
-                q[t * PANEL + i] = 0.0
-                c[t * PANEL + i] = 0.0
+        _load(Q, shift, C, first - begin, first, width, panel)
         for _ in range(sweeps):
-            _sweep_panel(G, q, c)
-        for t in range(k):
+            _sweep_panel(G, q, c, None)
+        for t in range(G.shape[0]):
             for i in range(width):
                 C[t, first + i] = c[t * PANEL + i]
+
+
+@kernel
+def settle(G, Q, allowed, most, C, panel, before, sweeps):
+    """Sweep over each column of C (k, n) until it is optimal, up to a slope of ``allowed`` (n,).
+
+    A column is given up where it would take more than ``most`` sweeps at its present pace. ``sweeps``
+    (n,) receives their number, negative where a column was given up; ``before`` (n,) is scratch. What
+    becomes of a column does not depend on the others.
+    """
+    q, c, missed = panel
+    k, n = C.shape
+    none = Q.dtype.type(0.0)
+    sweeps[:] = 0
+    for first in range(0, n, PANEL):
+        width = min(PANEL, n - first)
+        _load(Q, none, C, first, first, width, panel)
+        left, done = width, 0
+        while left > 0:
+            for _ in range(ROUND - 1):
+                _sweep_panel(G, q, c, None)
+            _sweep_panel(G, q, c, missed)
+            done += ROUND
+            for i in range(width):
+                column = first + i
+                if sweeps[column] != 0:
+                    continue
+                now = np.float64(missed[i])
+                ahead, pace = now, now / before[column] if done > ROUND else 0.0
+                for _ in range((most - done) // ROUND):
+                    ahead *= pace
+                before[column] = now
+                if now <= allowed[column]:
+                    sweeps[column] = done
+                elif ahead <= allowed[column] and done < most:
+                    continue
+                else:
+                    sweeps[column] = -done
+                left -= 1
+                for t in range(k):
+                    C[t, column] = c[t * PANEL + i]
+
+
+@kernel
+def count_positive(dense, indptr):
+    """Write how many entries of the rows of a dense array up to each row are positive."""
+    count = np.int64(0)
+    indptr[0] = 0
+    for i in range(dense.shape[0]):
+        for j in range(dense.shape[1]):
+            count += 1 if dense[i, j] > 0 else 0
+        indptr[i + 1] = count
 
 
 @kernel

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
+from smalto.coders.products import as_columns, sparse_matrix
 from smalto.kernels import aligned
-from smalto.kernels.learning.sparse_products import SparseMatrix, sparse_products
-from smalto.kernels.simd import WIDTH
+from smalto.kernels.sparse_products import SparseMatrix, sparse_products
 from smalto.threads import run_tasks
 
 _FEATURES = 1024  # that one task multiplies with the codes
@@ -19,24 +19,16 @@ class SparseData:
     """Sparse samples, by rows and by columns."""
 
     def __init__(self, X: Any, n_atoms: int) -> None:
-        lanes = WIDTH // X.dtype.itemsize
-        self.n_atoms, self.width = n_atoms, -(-n_atoms // lanes) * lanes
-        self.rows, self.columns = _matrix(X), _matrix(X.T.tocsr())
-
-    def table(self, factors: Array) -> Array:
-        """Return atoms, or codes, as columns that are filled up to whole vectors."""
-        table = aligned.empty((factors.shape[1], self.width), factors.dtype)
-        table[:, : self.n_atoms] = factors.T
-        table[:, self.n_atoms :] = 0.0
-        return table
+        self.n_atoms = n_atoms
+        self.rows, self.columns = sparse_matrix(X), sparse_matrix(X.T.tocsr())
 
     def by_samples(self, atoms: Array, rows: slice) -> Array:
-        """Return ``D xᵀ`` for some samples, from the `table` of atoms."""
+        """Return ``D xᵀ`` for some samples, from their columns (`as_columns`)."""
         return self._product(self.rows, atoms, rows)
 
     def by_features(self, codes: Array, out: Array, n_threads: int) -> None:
         """Write the product of all codes, one per column, and the samples; features are cut into tasks."""
-        table, m = self.table(codes), out.shape[1]
+        table, m = as_columns(codes), out.shape[1]
 
         def task(number: int) -> None:
             some = slice(number * _FEATURES, min((number + 1) * _FEATURES, m))
@@ -46,11 +38,7 @@ class SparseData:
 
     def _product(self, X: SparseMatrix, table: Array, rows: slice) -> Array:
         """Return the product of some rows and a table, transposed."""
-        out = aligned.empty((rows.stop - rows.start, self.width), table.dtype)
-        sparse_products(X, table.reshape(-1), self.width, rows.start, rows.stop, out.reshape(-1))
+        width = table.shape[1]
+        out = aligned.empty((rows.stop - rows.start, width), table.dtype)
+        sparse_products(X, table.reshape(-1), width, rows.start, rows.stop, out.reshape(-1))
         return np.ascontiguousarray(out[:, : self.n_atoms].T)
-
-
-def _matrix(X: Any) -> SparseMatrix:
-    indices = X.indices.astype(np.int32, copy=False)
-    return SparseMatrix(X.indptr.astype(np.int64, copy=False), indices, X.data)

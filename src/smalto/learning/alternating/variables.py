@@ -14,6 +14,7 @@ from smalto.coders.base import Coder
 from smalto.coders.coding import ROWS_AT_ONCE, code_rows
 from smalto.coders.lasso import Lasso
 from smalto.coders.preparing import prepare
+from smalto.coders.products import as_columns
 from smalto.coders.signals import Signals, blocks
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
@@ -76,7 +77,7 @@ class DenseCodes:
         A = np.zeros((self.groups, k, k), D.dtype)
         B = np.zeros((self.groups if sparse is None else 0, k, m), D.dtype)
         sums = np.zeros(self.groups)
-        columns = D if sparse is None else sparse.table(D)
+        columns = D if sparse is None else as_columns(D)
 
         def task(group: int) -> None:
             panel = make_panel(k, D.dtype)
