@@ -281,9 +281,17 @@ def _rebuilt(X: Any) -> Any:
 def as_floats(X: Rows, dtype: np.dtype[Any]) -> Rows:
     """Return rows in this dtype, C-contiguous or canonical CSR; copy only if needed."""
     if scipy.sparse.issparse(X):
-        X = X if X.dtype == dtype else X.astype(dtype)
-        return X if X.has_canonical_format else _canonical(X)
+        if not X.has_canonical_format:
+            X = _canonical(X)
+        return X if X.dtype == dtype else _in_dtype(X, dtype)
     return np.ascontiguousarray(X, dtype=dtype)
+
+
+def _in_dtype(X: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a canonical CSR array in another dtype, which shares its indices."""
+    new = scipy.sparse.csr_array((X.data.astype(dtype), X.indices, X.indptr), shape=X.shape)
+    new.has_canonical_format = True
+    return new
 
 
 def _canonical(X: Any) -> Any:

@@ -75,9 +75,8 @@ def code_rows(
     measured : bool, default True
         Compute ``fit``, which is otherwise undefined.
     """
-    n = len(signals)
     W = prepared.linear if prepared.exponents is None else None
-    cuts = task_bounds(n, signals.groups, prepared.coder, prepared.n_atoms, linear=W is not None)
+    cuts = task_bounds(signals, prepared.coder, prepared.n_atoms, linear=W is not None)
     if W is not None:
         linear = code_linearly(signals, W, prepared, cuts, n_threads, measured)
         if linear is not None:

@@ -19,7 +19,7 @@ from smalto.kernels.image.patch_gathering import decode
 from smalto.threads import run_tasks, single_threaded_blas
 
 _AT_ONCE = 1 << 13  # patches in memory at a time, approximately
-_SLACK = 0.1  # share of λ by which codes of damaged patches may violate optimality
+_SLACK = 0.3  # share of λ by which codes of damaged patches may violate optimality
 _WHAT = "coding patches"
 _TASK = 1024  # patches cut or composed as one task
 

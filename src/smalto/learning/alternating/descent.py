@@ -7,7 +7,7 @@ because they cost little compared with the two products with the data. Two thing
 - Codes and atoms start each iteration from points extrapolated along their last moves. An
   iteration that raises the cost is discarded, and later ones extrapolate less.
 - The first iterations read few samples and few features, later ones more: far from the solution,
-  a part of the data is enough to improve the atoms. (Not of sparse data.)
+  a part of the data is enough to improve the atoms. (Of sparse data all features.)
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ FEWEST_SWEEPS = 2
 MOSTLY_ZERO = 0.25  # share of nonzeros below which data is treated as sparse
 FIRST_SWEEPS = 30  # for codes that start from zero
 FIRST_SIZE = 16  # samples, and features, per atom in the first stage
+FIRST_SPARSE = 128  # samples per atom in the first stage, if the data is sparse
 GROWTH = 4  # factor by which they grow from one stage to the next
 STAGE_TOLERANCE = 2e-2  # a stage ends when `WINDOW` iterations lower the cost by less than this
 STAGE_ITERATIONS = 60  # or after this many iterations
@@ -85,7 +86,7 @@ def alternate(
     k, m = state.D.shape
     plan = stages(k, m, X.shape[0], state.constraint)
     if _has_cheap_products(X) and is_free(state.coder, state.constraint):
-        sketches = False  # a part of the data would hardly be cheaper
+        plan = _stages_of_sparse(k, X.shape)
     for rows, columns in plan if sketches else plan[-1:]:
         whole = rows == X.shape[0] and columns == X.shape[1]
         ends = _Plan(tol, math.inf) if whole else _Plan(STAGE_TOLERANCE, STAGE_ITERATIONS)
@@ -120,6 +121,16 @@ def stages(
     while 2 * size <= max(n_rows, many):
         rows = size if 2 * size <= n_rows else n_rows
         sizes.append((rows, size if 2 * size <= many else n_features))
+        size *= GROWTH
+    return [*sizes, (n_rows, n_features)]
+
+
+def _stages_of_sparse(n_atoms: int, shape: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the same for sparse data: most of its features are zero in a few samples."""
+    n_rows, n_features = shape
+    sizes, size = [], FIRST_SPARSE * n_atoms
+    while GROWTH * size <= n_rows:
+        sizes.append((size, n_features))
         size *= GROWTH
     return [*sizes, (n_rows, n_features)]
 
