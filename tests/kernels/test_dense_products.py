@@ -55,10 +55,10 @@ def test_tiles_of_one_and_of_two_vectors_give_the_same_bits(k, dtype, monkeypatc
 @pytest.mark.parametrize("k", [1, 16, 97, 200])
 def test_a_gram_matrix_is_symmetric_and_made_of_products(k, dtype):
     _, D = random_pair(1, k, 70, dtype)
-    G = gram(D, 1)
+    G = gram(Packed(D), 1)
     np.testing.assert_array_equal(G, G.T)
     np.testing.assert_array_equal(G, Packed(D).products(D))
-    np.testing.assert_array_equal(G, gram(D, 3))
+    np.testing.assert_array_equal(G, gram(Packed(D), 3))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

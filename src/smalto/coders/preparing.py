@@ -39,6 +39,7 @@ class Prepared:
     n_atoms: int
     exponents: Array | None = None  # of the powers of two in the atoms of D (width,)
     slack: float = 0.0  # share of λ by which codes may violate optimality
+    n_threads: int = 1  # that compute the Gram matrix
     deadline: float = field(default_factory=deadline)  # of slow work
     others: dict[Any, Prepared] = field(default_factory=dict, repr=False)  # scales, fewer atoms
     eliminations: dict[bytes, Elimination] = field(default_factory=dict, repr=False)
@@ -51,7 +52,7 @@ class Prepared:
     @cached_property
     def G(self) -> Array:
         """The Gram matrix (width, width)."""
-        return gram(self.padded, 1) if self.given_gram is None else self.given_gram
+        return gram(self.packed, self.n_threads) if self.given_gram is None else self.given_gram
 
     @cached_property
     def solve(self) -> Solver:
@@ -133,7 +134,7 @@ class Prepared:
     def double(self) -> Prepared:
         """The same in float64."""
         own: dict[str, Any] = {"others": {}, "eliminations": {}}
-        return replace(self, padded=self.wide, given_gram=None, slack=0.0, **own)
+        return replace(self, padded=self.wide, given_gram=None, slack=0.0, n_threads=1, **own)
 
     @property
     def unweighted(self) -> Prepared:
@@ -180,10 +181,8 @@ def prepare(
             problem, padded = rescaled, shifted(padded, -exponents)
     if exponents is not None:
         G = None
-    prepared = Prepared(coder, problem, padded, G, k, exponents, slack)
+    prepared = Prepared(coder, problem, padded, G, k, exponents, slack, n_threads)
     if prepared.linear is None:
-        if G is None:
-            prepared = replace(prepared, given_gram=gram(padded, n_threads))
         _ = prepared.unweighted.solve  # made here, once, and not by each of the threads
     return prepared
 

@@ -10,7 +10,7 @@ import scipy
 from smalto.cached import cached_property
 from smalto.checks import Array, Rows
 from smalto.kernels import aligned
-from smalto.kernels.dense_products import multiply, pack, pack_terms, vectors_at_once
+from smalto.kernels.dense_products import mirror, multiply, pack, pack_terms, vectors_at_once
 from smalto.kernels.simd import WIDTH
 from smalto.kernels.sparse_products import SparseMatrix, sparse_products
 from smalto.threads import run_tasks
@@ -107,18 +107,18 @@ def sparse_matrix(x: Any) -> SparseMatrix:
     return SparseMatrix(x.indptr.astype(np.int64, copy=False), indices, x.data)
 
 
-def gram(D: Array, n_threads: int) -> Array:
+def gram(packed: Packed, n_threads: int) -> Array:
     """Return ``D Dᵀ``: the lower triangle by blocks of rows, the rest by symmetry."""
+    D = packed.atoms
     k = len(D)
     block = BLOCK if k < MANY else LARGE_BLOCK
-    packed = Packed(D)
     G = aligned.empty((k, packed.width), D.dtype)
     count = -(-k // block)
 
     def task(number: int) -> None:  # the longest rows first, so that threads end together
         a, b = (count - 1 - number) * block, min((count - number) * block, k)
         packed.multiply(D[a:b], G[a:b], b if b < k else packed.width)
-        G[:a, a:b] = G[a:b, :a].T
+        mirror(G, a, b)
 
     run_tasks(task, count, n_threads if count > FEW_BLOCKS else 1)
     return G if packed.width == k else np.ascontiguousarray(G[:, :k])

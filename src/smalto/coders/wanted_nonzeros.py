@@ -66,11 +66,11 @@ def lam_for_nonzeros(
     sample = chosen.X.toarray() if scipy.sparse.issparse(chosen.X) else chosen.X
     lam = None
     if len(rows) > FEW and not own:
-        padded = padded_atoms(D)
+        packed = Packed(padded_atoms(D))
         if G is None or ridge:
-            G = gram(padded, n_threads)
+            G = gram(packed, n_threads)
             G[np.arange(k), np.arange(k)] += D.dtype.type(ridge)
-        Q = Packed(padded).products(sample.astype(D.dtype, copy=False))
+        Q = packed.products(sample.astype(D.dtype, copy=False))
         lam = _by_coding(Q, nonzeros, positive, count_over(G), n_threads)
     if lam is None:
         lam = _by_paths(replace(chosen, X=sample), D, nonzeros, ridge, positive, n_threads)

@@ -20,6 +20,7 @@ from smalto.kernels.prebuilt_files import prebuilt
 from smalto.kernels.simd import Vector, address_of, call_llvm, lanes, load, splat, splatted, store
 
 BLOCK = 256  # terms: with two vectors of atoms they fit into the fastest cache
+SIDE = 8  # of the squares that `mirror` copies: their rows, far apart, fit there, too
 
 
 @functools.cache
@@ -213,3 +214,13 @@ def multiply(x, n, m, begin, end, panels, width, vectors, out, stride):
                         1,
                     )
                 i += 1
+
+
+@kernel
+def mirror(G, begin, end):
+    """Copy the entries of some rows of a lower triangle, those left of ``begin``, to the upper one."""
+    for i in range(begin, end, SIDE):
+        for j in range(0, begin, SIDE):
+            for a in range(j, min(j + SIDE, begin)):
+                for b in range(i, min(i + SIDE, end)):
+                    G[a, b] = G[b, a]

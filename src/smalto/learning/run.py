@@ -123,6 +123,7 @@ class Run:
 
     def loop(self, batches: Batches, state: State, limits: Limits) -> str:
         """Draw batches and make steps until a limit is reached; return why the run ended."""
+        batches.n_threads = self.n_threads
         batches.start(state)
         while (stopped := limits.reached(state)) is None:
             record = None

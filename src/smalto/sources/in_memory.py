@@ -10,6 +10,9 @@ import scipy
 
 from smalto.checks import Array, Rows, as_floats, as_rows, check_finite, float_dtype
 from smalto.sources.base import Source
+from smalto.threads import run_tasks
+
+_ROWS = 256  # copied as one task
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,27 @@ class ArraySource(Source):
     def rows(self, numbers: Array) -> Rows:
         """Return the rows with these numbers, which `of` has checked."""
         X = self.X
-        # `take` is three times as fast, but would first copy all of an array in another layout.
-        whole = isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned
-        return as_floats(X.take(numbers, 0) if whole else X[numbers], self.dtype)
+        return as_floats(X.take(numbers, 0) if self._takes_fast else X[numbers], self.dtype)
+
+    def rows_by(self, n_threads: int, numbers: Array) -> Rows:
+        """Return the same, copied by several threads; the numbers must be those of rows."""
+        X: Any = self.X
+        if n_threads == 1 or not self._takes_fast or X.dtype != self.dtype:
+            return self.rows(numbers)
+        rows = np.empty((len(numbers), self.n_features), self.dtype)
+
+        def task(number: int) -> None:
+            some = slice(number * _ROWS, (number + 1) * _ROWS)
+            X.take(numbers[some], 0, rows[some], mode="clip")  # other modes copy twice
+
+        run_tasks(task, -(-len(numbers) // _ROWS), n_threads)
+        return rows
+
+    @property
+    def _takes_fast(self) -> bool:
+        """Whether `take` is three times as fast as an index; it would copy all of another layout."""
+        X = self.X
+        return isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned
 
 
 def check_not_empty(shape: tuple[int, ...]) -> None:

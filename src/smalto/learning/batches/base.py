@@ -14,7 +14,7 @@ import numpy as np
 from smalto.checks import Array
 from smalto.coders.coding import warn_of_zeros
 from smalto.coders.preparing import padded_atoms, prepare
-from smalto.coders.products import gram
+from smalto.coders.products import Packed, gram
 from smalto.coders.signals import Signals
 from smalto.learning.batches.code_samples import code_samples
 from smalto.learning.batches.samples import Samples
@@ -55,6 +55,7 @@ class Batches(ABC):
     in_memory: bool = False  # whether all samples are in memory
     is_reading: bool = False  # True after an exception: it came from reading
     patience: float = math.inf  # seconds to wait for samples of a stream, if some have come
+    n_threads: int = 1  # that copy rows of an array
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -122,7 +123,7 @@ def recalibrate(state: State, signals: Callable[[], Signals], n_threads: int) ->
     """
     if not (state.coder.undecided and is_power_of_two(state.step)):
         return None
-    G = gram(padded_atoms(state.D), n_threads)
+    G = gram(Packed(padded_atoms(state.D)), n_threads)
     state.coder = state.coder.resolve_for(signals(), state.D, n_threads, G)
     return G
 

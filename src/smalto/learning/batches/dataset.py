@@ -195,7 +195,10 @@ class DatasetBatches(Batches):
 
     def _take(self, numbers: Array, groups: Array | None = None) -> Samples:
         """Return the samples with these numbers."""
-        X = read_rows(self.source, numbers, nan=self.has_missing)
+        if isinstance(self.source, ArraySource):
+            X = self.source.rows_by(self.n_threads, numbers)
+        else:
+            X = read_rows(self.source, numbers, nan=self.has_missing)
         signals = Signals(X, groups=groups)
         mask = None if self.mask is None else self.mask[numbers]
         if self._zeroed and mask is not None:

@@ -6,13 +6,13 @@ import numpy as np
 import scipy
 
 from smalto.checks import Array, Rows
-from smalto.coders.products import gram
+from smalto.coders.products import Packed, gram
+from smalto.kernels.learning.duplicates import mark_close
 from smalto.learning.dictionary.new_atoms import as_atom
 from smalto.learning.memory.contributions import WORST, Addition, Contribution
 from smalto.learning.memory.state import State
 
 _UNTRIED = 0.2  # share of the usual time after which an atom that was never used is replaced
-_ROWS = 512  # of the Gram matrix that are searched for duplicates at a time
 _FADE = 0.9  # factor on the remembered costs at each step, so that newer samples win
 
 
@@ -52,11 +52,11 @@ def replace_atoms(state: State, G: Array | None, n_threads: int) -> int:
         return 0
     k = len(state.D)
     if G is None:
-        G = gram(state.D, n_threads)
+        G = gram(Packed(state.D), n_threads)
     # Atoms that were never used, such as first atoms far from the data, are given up sooner.
     patience = np.where(state.last_used > 0, 1.0, _UNTRIED) * replacement.idle
     idle = np.flatnonzero(state.samples - state.last_used > patience * k)
-    doubles = _duplicates(state.D, G[:k, :k], replacement.correlation)
+    doubles = _duplicates(state.D, G, replacement.correlation)
     replaced = 0
     for j in dict.fromkeys([*idle.tolist(), *doubles]):  # without repetition
         atom = _next_atom(state)
@@ -71,21 +71,22 @@ def replace_atoms(state: State, G: Array | None, n_threads: int) -> int:
         state.last_used[j] = state.samples
         replaced += 1
     if replaced:
-        state.measure_surrogate()
+        state.measure_surrogate(n_threads)
     return replaced
 
 
 def _duplicates(D: Array, G: Array, correlation: float) -> dict[int, tuple[int, float]]:
     """Map each atom that duplicates an earlier one to that atom and their relative sign."""
-    norms = np.sqrt(np.maximum(G.diagonal(), 0.0))
+    norms = np.sqrt(np.maximum(G.diagonal()[: len(D)], 0.0))
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     least = 0.99 * correlation * np.where(norms > 0, norms, np.inf)
     found: dict[int, tuple[int, float]] = {}
+    close = np.empty(len(D), np.bool_)
+    mark_close(G, scale, least, close)
     # G may be slightly out of date: take candidates from it, then check the current atoms.
-    for first in range(0, len(G), _ROWS):
-        rows = slice(first, first + _ROWS)
-        close = np.abs(G[rows, first:]) * scale[rows, None] > least[first:]
-        for i, j in first + np.argwhere(np.triu(close, 1)):
+    for i in np.flatnonzero(close):
+        others = np.flatnonzero(np.abs(G[i, : len(D)]) * scale[i] > least)
+        for j in others[others > i]:
             if int(j) in found or int(i) in found:
                 continue
             cosine = float(np.vdot(D[i], D[j])) / max(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,9 +34,11 @@ def sweep(
     A and B are the sums of the given statistics. D (k, m) is updated in place, atom by atom, each
     using those already updated. Return the change of the objective, which is not positive. With
     ``ridge`` the pass lowers that objective plus ``ridge/2 ‖D‖²``: A has it on its diagonal, except
-    for atoms of which nothing is known, which would become zero. The residuals of a block of atoms
-    come from matrix products, most of which are computed for several blocks at once, a task each: the
-    result is the same up to rounding, and most of the time goes into these products.
+    for atoms of which nothing is known, which would become zero.
+
+    The residuals of a block of atoms come from matrix products, which take most of the time. While
+    a group of blocks is updated, other threads begin the residuals of the next group, with the atoms
+    that do not change meanwhile. The result is that of an update atom by atom, up to rounding.
     """
     k = len(D)
     stats = tuple(part for part in stats if part.A.diagonal().any())  # the others are zero
@@ -48,54 +52,76 @@ def sweep(
     if ridge:
         added = np.where(diagonal > smallest, ridge / unit, 0.0).astype(D.dtype)
         change = 0.5 * _weighted_square(added, D)
-    block = BLOCK if k < MANY else LARGE_BLOCK
-    few = k <= block * LARGEST_GROUP
-    group = k if few else block * max(2, min(k // (4 * block), LARGEST_GROUP))
-    packed = PackedTerms(D)
-    for begin in range(0, k, group):
-        atoms = slice(begin, min(begin + group, k))
-        A, R = _residuals(packed, stats, atoms, block, unit, added, n_threads)
-        for first in range(begin, atoms.stop, block):
-            own = slice(first, min(first + block, atoms.stop))
-            rows = slice(first - begin, own.stop - begin)
-            R[rows] -= packed.products(A[rows], atoms)
-            change += constraint.sweep_block(D, R[rows], A[rows], first, smallest)
-            packed.renew(own)
+    packed, group = PackedTerms(D), _Group(slice(0, 0), D)
+    _run(group.beginnings(packed, stats, unit, added), n_threads)
+    while group.blocks:
+        after = _Group(group.atoms, D)
+        rest = after.beginnings(packed, stats, unit, added)
+        _run([partial(group.update, packed, constraint, smallest), *rest], n_threads)
+        change += group.change
+        group = after
     return unit * (change if added is None else change - 0.5 * _weighted_square(added, D))
 
 
-def _residuals(
-    packed: PackedTerms,
-    stats: tuple[Stats, ...],
-    atoms: slice,
-    block: int,
-    unit: float,
-    added: Array | None,
-    n_threads: int,
-) -> tuple[Array, Array]:
-    """Return the rows of A, and of ``B − A D`` with these atoms left out: they are about to change.
+class _Group:
+    """The next few blocks of atoms after others, with their rows of A and of residuals.
 
-    Each block of atoms is a task.
+    Attributes
+    ----------
+    atoms : slice
+        Their numbers, and those of each of the ``blocks``.
+    changing : slice
+        The atoms that change while the residuals are begun, and these themselves.
+    change : float
+        What their update has changed the objective by.
     """
-    D = packed.D
-    k, m = D.shape
-    size = atoms.stop - atoms.start
-    A, R = np.zeros((size, k), D.dtype), np.zeros((size, m), D.dtype)
-    others = [part for part in (slice(0, atoms.start), slice(atoms.stop, k)) if len(D[part])]
 
-    def task(number: int) -> None:
-        rows = slice(number * block, min((number + 1) * block, size))
-        own = slice(atoms.start + rows.start, atoms.start + rows.stop)
-        for part in stats:
-            add_scaled(part.A[own], part.scale / unit, A[rows])
-            add_scaled(part.B[own], part.scale / unit, R[rows])
-        if added is not None:
-            A[rows, own] += np.diag(added[own])
-        for some in others:
-            R[rows] -= packed.products(A[rows], some)
+    def __init__(self, before: slice, D: Array) -> None:
+        k, m = D.shape
+        block = BLOCK if k < MANY else LARGE_BLOCK
+        few = k <= block * LARGEST_GROUP
+        most = k if few else block * max(2, min(k // (4 * block), LARGEST_GROUP))
+        first, end = before.stop, min(before.stop + most, k)
+        self.atoms, self.changing = slice(first, end), slice(before.start, end)
+        self.blocks = [slice(at, min(at + block, end)) for at in range(first, end, block)]
+        self.A, self.R = np.zeros((end - first, k), D.dtype), np.zeros((end - first, m), D.dtype)
+        self.change = 0.0
 
-    run_tasks(task, -(-size // block), n_threads)
-    return A, R
+    def _rows(self, block: slice) -> tuple[Array, Array]:
+        """Return the rows of A and of the residuals of a block."""
+        first = self.atoms.start
+        rows = slice(block.start - first, block.stop - first)
+        return self.A[rows], self.R[rows]
+
+    def beginnings(
+        self, packed: PackedTerms, stats: tuple[Stats, ...], unit: float, added: Array | None
+    ) -> list[Callable[[], None]]:
+        """Return tasks that compute A, and ``B − A D`` without the atoms that change."""
+
+        def begin(block: slice) -> None:
+            A, R = self._rows(block)
+            for part in stats:
+                add_scaled(part.A[block], part.scale / unit, A)
+                add_scaled(part.B[block], part.scale / unit, R)
+            if added is not None:
+                A[:, block] += np.diag(added[block])
+            for some in (slice(0, self.changing.start), slice(self.changing.stop, A.shape[1])):
+                if some.start < some.stop:
+                    R -= packed.products(A, some)
+
+        return [partial(begin, block) for block in self.blocks]
+
+    def update(self, packed: PackedTerms, constraint: Constraint, smallest: float) -> None:
+        """Update the atoms, block by block."""
+        for block in self.blocks:
+            A, R = self._rows(block)
+            R -= packed.products(A, self.changing)
+            self.change += constraint.sweep_block(packed.D, R, A, block.start, smallest)
+            packed.renew(block)
+
+
+def _run(tasks: Sequence[Callable[[], None]], n_threads: int) -> None:
+    run_tasks(lambda number: tasks[number](), len(tasks), n_threads)
 
 
 def _weighted_square(weights: Array, D: Array) -> float:

@@ -187,9 +187,9 @@ class State:
         weight = sum(part.total_weight() for part in self.stats)
         return self.surrogate / weight if weight > 0 else float("nan")
 
-    def measure_surrogate(self) -> None:
+    def measure_surrogate(self, n_threads: int = 1) -> None:
         """Recompute the surrogate from the statistics and the dictionary."""
-        self.surrogate = sum(part.surrogate_sum(self.D) for part in self.stats)
+        self.surrogate = sum(part.surrogate_sum(self.D, n_threads) for part in self.stats)
 
 
 def as_state(state: Any) -> State:

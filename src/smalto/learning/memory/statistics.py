@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from smalto.checks import Array
+from smalto.threads import run_tasks
 
 SMALLEST_SCALE = 1e-12
 MANY_ATOMS = 8192  # from which on A is as precise as the dictionary: most of the memory is A
@@ -113,15 +114,19 @@ class Stats:
         self.constant += factor * other.constant
         self.weight += factor * other.weight
 
-    def surrogate_sum(self, D: Array) -> float:
+    def surrogate_sum(self, D: Array, n_threads: int = 1) -> float:
         """Return ``½ Σ A∘DDᵀ − Σ B∘D + constant``, the weighted sum of costs with the old codes."""
-        total, D = 0.0, D.astype(self.A.dtype, copy=False)
+        D = D.astype(self.A.dtype, copy=False)
+        sums = np.zeros(-(-len(D) // _ATOMS))  # added up in this order
+
+        def task(number: int) -> None:
+            block = slice(number * _ATOMS, (number + 1) * _ATOMS)
+            slope = 0.5 * (self.A[block] @ D) - self.B[block]
+            sums[number] = np.vdot(slope, D[block].astype(np.float64, copy=False))
+
         if self.A.diagonal().any():
-            for first in range(0, len(D), _ATOMS):
-                block = slice(first, first + _ATOMS)
-                slope = 0.5 * (self.A[block] @ D) - self.B[block]
-                total += float(np.vdot(slope, D[block].astype(np.float64, copy=False)))
-        return float(self.scale * (total + self.constant))
+            run_tasks(task, len(sums), n_threads)
+        return float(self.scale * (sum(sums.tolist()) + self.constant))
 
     def total_weight(self) -> float:
         """Return the current total weight of the samples."""
