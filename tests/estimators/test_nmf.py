@@ -173,6 +173,25 @@ def test_data_that_is_mostly_zero_is_factorized_as_well_as_the_same_in_a_dense_a
     assert one.reconstruction_err_ < 1.01 * dense.reconstruction_err_
 
 
+def test_sparse_data_begins_with_few_samples():
+    rng = np.random.default_rng(0)
+    usage, parts = rng.random((3000, 3)), rng.random((3, 40))
+    usage, parts = usage * (usage > 0.85), parts * (parts > 0.7)
+    X = sparse.csr_array(usage @ parts * rng.random((3000, 40)))
+    assert X.nnz < 0.25 * 3000 * 40
+    seen = []
+    models = [
+        NMF(3, n_threads=t, random_state=0, callbacks=[lambda s, r: seen.append(s.samples)]).fit(X)
+        for t in (1, 2)
+    ]
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)
+    assert seen[0] == 3 * descent.FIRST_SPARSE
+    assert models[0].n_iter_ > 0
+    assert models[0].stopped_ == "tol"
+    dense = NMF(3, random_state=0).fit(X.toarray())
+    assert models[0].reconstruction_err_ < 1.01 * dense.reconstruction_err_
+
+
 @pytest.fixture(scope="module")
 def wide():
     """Samples with more features than rows, and the cost that the slow twin reaches on them."""
