@@ -246,9 +246,11 @@ class Online(Learner):
         """Drop the statistics of the previous epoch (memory="two-epochs")."""
         if self.memory == "two-epochs":
             old, new = state.stats
+            was_used = old.A.diagonal().any()
             old.clear()
             state.stats = (new, old)
-            state.measure_surrogate()
+            if was_used:
+                state.measure_surrogate()
 
 
 def go_online(state: State) -> None:
