@@ -225,7 +225,7 @@ def _code_chunk(
         unsure = np.union1d(unsure, small) if small.size else unsure
         if unsure.size:
             _fit_directly(part, unsure, codes, prepared.wide, fit)
-    rows, marked = doubtful(codes, chunk, problem, prepared.sizes, delicate, tame), rounds < 0
+    rows, marked = doubtful(codes, chunk, part, prepared, delicate, tame), rounds < 0
     np.abs(rounds, out=rounds)
     if measured and bound is not None:
         if is_certified(type(problem)) and Q.dtype == np.float32:  # their gaps are rounding

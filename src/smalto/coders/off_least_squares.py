@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import scipy
 
-from smalto.checks import Array
+from smalto.checks import Array, Rows
 from smalto.coders.chunks import Problem
+from smalto.coders.codes import Codes
+from smalto.kernels.coding.active_set import make_active_set
+from smalto.kernels.coding.arguments import SparseRows
+from smalto.kernels.coding.off_least_squares import off_least_squares
 
 _WELL_CONDITIONED = 1e-9  # reciprocal: an error of a percent takes 1e-12 with 100 atoms
 
@@ -41,6 +45,20 @@ class OffLeastSquares:
         if key not in self._known:
             self._known[key] = _of_problem(codes, problem)
         return float(self._known[key])
+
+
+def off_roughly(codes: Codes, X: Rows, D: Array, G: Array) -> tuple[Array, Array]:
+    """Return ``‖x − αD‖²`` and roughly those of codes, by a Gram matrix that may be in float32.
+
+    They are infinite where an atom nearly depends on the others in use.
+    """
+    x = X.toarray() if scipy.sparse.issparse(X) else X
+    squares, off = np.empty((2, len(x)))
+    m, width, most = x.shape[1], len(G), int(np.diff(codes.indptr).max(initial=0))
+    scratch = make_active_set(most), np.empty(m), np.empty(width)
+    wide = x.astype(np.float64, order="C", copy=False)
+    off_least_squares(wide, D, SparseRows(*codes), G.reshape(-1), *scratch, squares, off)
+    return squares, off
 
 
 def _of_problem(codes: Array, problem: Problem) -> float:

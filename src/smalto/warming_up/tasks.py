@@ -32,7 +32,8 @@ from smalto.coders import (
 )
 from smalto.coders.base import Coder, Solver
 from smalto.coders.chunks import Chunk
-from smalto.coders.codes import Codes
+from smalto.coders.codes import Codes, compressed
+from smalto.coders.off_least_squares import off_roughly
 from smalto.constraints import Constraint, ElasticNetBall, FusedLassoBall, L2Ball, Simplex
 from smalto.kernels import compiled_files
 from smalto.kernels.compiling import seconds_of_compiling
@@ -94,7 +95,9 @@ def _run_homotopy(X: Array, D: Array) -> None:
 
 def _run_pursuit(X: Array, D: Array) -> None:
     for coder in (OMP(4), OMP(4, positive=True), OMP(eps=0.1, look_ahead=False), L0(0.1)):
-        _encode_uncertified(X, D, coder)
+        codes = _encode_uncertified(X, D, coder)
+    # what few codes of a pursuit need
+    off_roughly(compressed(codes.toarray()), X, D.astype(np.float64), D @ D.T)
 
 
 def _run_masked_pursuit(X: Array, D: Array) -> None:
