@@ -264,6 +264,10 @@ class Coder(ABC):
         """Return ``‖x‖²`` up to which no signal is `delicate`; it is cheaper than asking for each."""
         return 0.0
 
+    def suits_float32(self, G: Array) -> bool:
+        """Return whether float32 will do although there is no penalty, over atoms of Gram matrix G."""
+        return False
+
     def error_bound(self) -> PerSignal | None:
         """Return the bound on ``‖x − αD‖²``, for all signals or one each; None if there is none."""
         return None

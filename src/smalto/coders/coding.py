@@ -183,7 +183,9 @@ def _code_chunk(
         coded = _code_chunk(some, norms[rows], prepared, first, own, measured, narrow=narrow)
         return coded.among_zeros(rows, norms)
     narrow = narrow or prepared.dtype != np.float32 or part.groups is not None
-    if prepared.too_coarse and not narrow:
+    whole = part.missing is None and part.penalty_weights is None
+    fine = whole and not measured and prepared.fine_enough
+    if prepared.too_coarse and not (narrow or fine):
         return _code_in_float64(part, prepared, start, numbers, measured)
     room = _room_for_products(n, prepared)
     coarse = None
@@ -203,7 +205,9 @@ def _code_chunk(
         coarse=coarse,
     )
     weights, problem = part.penalty_weights, prepared.problem
-    delicate = delicate_rows(chunk, problem, prepared.sizes, prepared.safe_norm, weights)
+    delicate: Any = False
+    if not fine:
+        delicate = delicate_rows(chunk, problem, prepared.sizes, prepared.safe_norm, weights)
     many = delicate is not False and 4 * np.count_nonzero(np.broadcast_to(delicate, n)) > n
     if many and not narrow:
         return _code_in_float64(part, prepared, start, numbers, measured)

@@ -21,7 +21,13 @@ import scipy
 from smalto.checks import Array
 from smalto.coders.chunks import Chunk
 from smalto.coders.codes import Codes
-from smalto.kernels.coding.nonnegative import compress, count_positive, make_panel, settle
+from smalto.kernels.coding.nonnegative import (
+    compress,
+    count_positive,
+    make_panel,
+    make_slots,
+    settle,
+)
 
 FEWEST, MOST = 12, 144  # sweeps, at most, over many atoms and over few ...
 WORTH = 60_000  # ... multiplications of these for a code: the dual takes as long
@@ -31,7 +37,8 @@ SETTLED = (
 WIDEST = 256  # atoms: above this, sweeps over all of them cost more than they save
 REFINEMENTS = 2  # of the dual solution, to correct rounding errors of the inverse
 ROUNDING = 256.0  # allowed error, in units in the last place of the largest correlation
-_CONDITION = 1e-10  # reciprocal condition number below which the dual is not used
+_CONDITION = 1e-10  # reciprocal condition number below which the dual is not used ...
+_FAR_FROM_SINGULAR = 1e-4  # ... and above which rounding to float32 changes a cost by 1e-6 of ‖x‖²
 
 # The active-set method for α ≥ 0 and λ = 0: takes a Gram matrix and a chunk, returns codes.
 ActiveSet: TypeAlias = Callable[[Array, Chunk], Codes]
@@ -39,12 +46,10 @@ ActiveSet: TypeAlias = Callable[[Array, Chunk], Codes]
 
 def inverse(G: Array) -> Array | None:
     """Return ``G⁻¹`` in float64 over the nonzero atoms, zero elsewhere; None if singular."""
-    used = np.flatnonzero(G.diagonal() > 0)
+    used, scale, part = _unit_atoms(G)
     if not used.size or len(G) > WIDEST:
         return None
-    part = G[np.ix_(used, used)].astype(np.float64)
-    scale = 1.0 / np.sqrt(part.diagonal())
-    values, vectors = scipy.linalg.eigh(part * np.outer(scale, scale), check_finite=False)
+    values, vectors = scipy.linalg.eigh(part, check_finite=False)
     limit = _CONDITION if G.dtype == np.float64 else 1e-7
     if not values[0] > limit * values[-1]:
         return None
@@ -54,27 +59,38 @@ def inverse(G: Array) -> Array | None:
     return H
 
 
+def are_independent(G: Array) -> bool:
+    """Return whether few atoms are so far from depending on each other that float32 is enough."""
+    if len(G) > WIDEST:
+        return False
+    values = scipy.linalg.eigvalsh(_unit_atoms(G)[2], check_finite=False)
+    return bool(values.size and values[0] > _FAR_FROM_SINGULAR * values[-1])
+
+
+def _unit_atoms(G: Array) -> tuple[Array, Array, Array]:
+    """Return which atoms are not zero, their reciprocal norms, and the Gram matrix without these."""
+    used = np.flatnonzero(G.diagonal() > 0)
+    part = G[np.ix_(used, used)].astype(np.float64)
+    scale = 1.0 / np.sqrt(part.diagonal())
+    return used, scale, part * np.outer(scale, scale)
+
+
 def solve_dense(G: Array, H: Array, chunk: Chunk, active_set: ActiveSet) -> Codes:
     """Return ``argmin_α ½ αGαᵀ − qαᵀ`` over α ≥ 0 for the signals of a chunk; H is ``G⁻¹``."""
     Q, start = chunk.Q, chunk.start
     n, width = Q.shape
-    used = np.flatnonzero(G.diagonal() > 0)
-    C = np.zeros((len(used), n), G.dtype)
-    if start is not None:
-        C += start.as_csr(width)[:, used].toarray().T
-    scale, eps = np.abs(Q).max(axis=1, initial=0.0).astype(np.float64), np.finfo(Q.dtype).eps
+    used, eps = np.flatnonzero(G.diagonal() > 0), float(np.finfo(Q.dtype).eps)
+    codes = np.zeros((n, width), G.dtype) if start is None else start.as_csr(width).toarray()
     most = min(max(WORTH // len(used) ** 2, FEWEST), MOST)
-    columns, part = np.ascontiguousarray(Q.T[used]), np.ascontiguousarray(G[np.ix_(used, used)])
-    panel = make_panel(len(used), G.dtype)
-    settle(part, columns, SETTLED * eps * scale, most, C, panel, np.empty(n), chunk.rounds)
-    codes = np.zeros((n, width), G.dtype)
-    codes[:, used] = C.T
+    part = np.ascontiguousarray(G[np.ix_(used, used)])
+    scratch = make_panel(len(used), G.dtype), make_slots()
+    settle(part, Q, used, SETTLED * eps, most, codes, *scratch, chunk.rounds)
     rest = np.flatnonzero(chunk.rounds < 0)
     np.abs(chunk.rounds, out=chunk.rounds)
     is_dense = 2 * np.count_nonzero(codes[rest], axis=1) > len(used)
     few, many = rest[~is_dense], rest[is_dense]
     if many.size:
-        allowed = ROUNDING * eps * scale[many]
+        allowed = ROUNDING * eps * np.abs(Q[many]).max(axis=1, initial=0.0).astype(np.float64)
         codes[many], failed = _solve_dual(G, H, chunk.take(many), codes[many], allowed, active_set)
         few = np.sort(np.concatenate([few, many[failed]]))
     if few.size:
@@ -113,6 +129,7 @@ def compressed(codes: Array) -> Codes:
     codes = np.ascontiguousarray(codes)
     indptr = np.empty(len(codes) + 1, np.int64)
     count_positive(codes, indptr)
-    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], codes.dtype)
+    count = indptr[-1]
+    indices, values = np.empty(count + 1, np.int32), np.empty(count + 1, codes.dtype)
     compress(codes, indices, values)
-    return Codes(indptr, indices, values)
+    return Codes(indptr, indices[:count], values[:count])

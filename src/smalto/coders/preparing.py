@@ -91,6 +91,11 @@ class Prepared:
         return self.dtype == np.float32 and convex and self.problem.any_atom_scale
 
     @cached_property
+    def fine_enough(self) -> bool:
+        """Whether it is fine enough all the same for codes of whole signals, but not for their costs."""
+        return self.too_coarse and self.problem.suits_float32(self.G)
+
+    @cached_property
     def linear(self) -> Packed | None:
         """W if the codes of signals x over the used atoms are ``x Wᵀ``; see `Coder.linear`."""
         if type(self.problem).linear is Coder.linear:

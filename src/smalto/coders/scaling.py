@@ -15,7 +15,9 @@ import scipy
 
 from smalto.checks import Array, Rows, sum_is_finite
 from smalto.coders.codes import Codes
+from smalto.coders.products import sparse_matrix
 from smalto.coders.signals import Signals
+from smalto.kernels.sparse_products import sparse_squares
 
 _ORDINARY = 2.0**50  # squared norms between 1/this and this are left alone
 _BEYOND = {4: -64, 8: -512}  # exponents of rows so small, among others, that codes may vanish
@@ -111,10 +113,8 @@ def _of_unusual(x: Rows, norms: Array) -> Array | None:
 def squared_norms(x: Rows) -> Array:
     """Return ``‖x‖²`` of each row; a sparse x lists no entry twice."""
     if scipy.sparse.issparse(x):
-        norms = np.zeros(x.shape[0])
-        rows = np.flatnonzero(np.diff(x.indptr))  # the others are zero
-        if rows.size:
-            norms[rows] = np.add.reduceat(np.square(x.data), x.indptr[rows])
+        norms = np.empty(x.shape[0])
+        sparse_squares(sparse_matrix(x), norms)
         return norms
     return np.asarray(np.einsum("ij,ij->i", x, x))
 

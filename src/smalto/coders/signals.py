@@ -48,7 +48,7 @@ class Signals:
         if weights is not None and len(weights) > 1:
             weights = weights[rows]
         missing = None if self.missing is None else self.missing[rows]
-        return Signals(self.X[rows], missing, weights, groups)
+        return Signals(_consecutive(self.X, rows), missing, weights, groups)
 
     def take(self, rows: Array) -> Signals:
         """Return the signals of these rows (increasing); whole groups if there are groups."""
@@ -59,6 +59,15 @@ class Signals:
             weights = weights[rows]
         missing = None if self.missing is None else self.missing[rows]
         return Signals(self.X[rows], missing, weights, groups)
+
+
+def _consecutive(X: Rows, rows: slice) -> Rows:
+    """Return consecutive rows, which share the memory of X: of a sparse array SciPy would copy them."""
+    if not scipy.sparse.issparse(X):
+        return X[rows]
+    begin, end = X.indptr[rows.start], X.indptr[rows.stop]
+    parts = X.data[begin:end], X.indices[begin:end], X.indptr[rows.start : rows.stop + 1] - begin
+    return scipy.sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]))
 
 
 def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> Signals:

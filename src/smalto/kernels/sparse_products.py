@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from smalto.kernels.jit import inlined, kernel
+from smalto.kernels.jit import inlined, kernel, summing
 from smalto.kernels.simd import fma, lanes, load, splat, store, zero
 
 
@@ -73,3 +73,13 @@ def sparse_products(X, table, width, begin, end, out):
             j += 2 * step
         if j < width:
             _one(X, row, table, width, j, out, to)
+
+
+@summing
+def sparse_squares(X, out):
+    """Write the squared norm of each row to ``out``."""
+    for row in range(out.size):
+        total = X.values.dtype.type(0.0)
+        for p in range(X.indptr[row], X.indptr[row + 1]):
+            total += X.values[p] * X.values[p]
+        out[row] = total

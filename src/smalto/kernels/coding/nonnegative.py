@@ -18,9 +18,7 @@ from smalto.kernels.jit import inlined, kernel
 from smalto.kernels.simd import fma, lanes, load, splat, store, vabs, vmax, zero
 
 PANEL = 64  # columns worked on together
-
-
-ROUND = 6  # sweeps, after each of which `settle` looks at the columns
+ROUND = 6  # sweeps, after which `settle` looks at the columns
 
 
 class Panel(NamedTuple):
@@ -114,45 +112,77 @@ def descend(G, Q, shift, sweeps, C, begin, end, panel):
                 C[t, first + i] = c[t * PANEL + i]
 
 
-@kernel
-def settle(G, Q, allowed, most, C, panel, before, sweeps):
-    """Sweep over each column of C (k, n) until it is optimal, up to a slope of ``allowed`` (n,).
+class Slots(NamedTuple):
+    """Which signal each column of a panel belongs to, and how far it is: one each of PANEL."""
 
-    A column is given up where it would take more than ``most`` sweeps at its present pace. ``sweeps``
-    (n,) receives their number, negative where a column was given up; ``before`` (n,) is scratch. What
-    becomes of a column does not depend on the others.
+    row: Any  # int64: the number of the signal, −1 for none
+    sweeps: Any  # int64
+    before: Any  # by how much it missed its optimum at the last look
+    allowed: Any  # by how much it may
+
+
+def make_slots() -> Slots:
+    """Scratch for `settle`."""
+    row, sweeps = np.empty((2, PANEL), np.int64)
+    before, allowed = np.empty((2, PANEL))
+    return Slots(row, sweeps, before, allowed)
+
+
+@kernel
+def _fill(slots, i, row, Q, used, share, codes, panel):
+    """Let column i of a panel be the problem of a signal, or none after the last one."""
+    q, c, _ = panel
+    is_one = row < Q.shape[0]
+    slots.row[i], slots.sweeps[i] = row if is_one else -1, 0
+    largest = 0.0
+    for t in range(used.size):
+        value = Q[row, used[t]] if is_one else Q.dtype.type(0.0)
+        q[t * PANEL + i] = value
+        c[t * PANEL + i] = codes[row, used[t]] if is_one else Q.dtype.type(0.0)
+        largest = max(largest, abs(np.float64(value)))
+    slots.allowed[i] = share * largest
+    return is_one
+
+
+@kernel
+def settle(G, Q, used, share, most, codes, panel, slots, sweeps):
+    """Sweep over the code of each signal until it is optimal, up to a small slope.
+
+    The codes are rows of ``codes`` (n, width), over the atoms ``used``, of which G is the Gram matrix and Q
+    (n, width) has the correlations; ``share`` of the largest of these is the slope that is allowed. A
+    code is given up where it would take more than ``most`` sweeps at its present pace. ``sweeps`` (n,)
+    receives their number, negative where a code was given up. The next signal takes the place of one that
+    is done; what becomes of a signal does not depend on the others.
     """
     q, c, missed = panel
-    k, n = C.shape
-    none = Q.dtype.type(0.0)
-    sweeps[:] = 0
-    for first in range(0, n, PANEL):
-        width = min(PANEL, n - first)
-        _load(Q, none, C, first, first, width, panel)
-        left, done = width, 0
-        while left > 0:
-            for _ in range(ROUND - 1):
-                _sweep_panel(G, q, c, None)
-            _sweep_panel(G, q, c, missed)
-            done += ROUND
-            for i in range(width):
-                column = first + i
-                if sweeps[column] != 0:
-                    continue
-                now = np.float64(missed[i])
-                ahead, pace = now, now / before[column] if done > ROUND else 0.0
-                for _ in range((most - done) // ROUND):
-                    ahead *= pace
-                before[column] = now
-                if now <= allowed[column]:
-                    sweeps[column] = done
-                elif ahead <= allowed[column] and done < most:
-                    continue
-                else:
-                    sweeps[column] = -done
-                left -= 1
-                for t in range(k):
-                    C[t, column] = c[t * PANEL + i]
+    n, left = Q.shape[0], np.int64(0)
+    after = min(PANEL, n)
+    for i in range(PANEL):
+        left += _fill(slots, i, i, Q, used, share, codes, panel)
+    while left > 0:
+        for _ in range(ROUND - 1):
+            _sweep_panel(G, q, c, None)
+        _sweep_panel(G, q, c, missed)
+        for i in range(PANEL):
+            row = slots.row[i]
+            if row < 0:
+                continue
+            slots.sweeps[i] += ROUND
+            now, done = np.float64(missed[i]), slots.sweeps[i]
+            ahead, pace = now, now / slots.before[i] if done > ROUND else 0.0
+            for _ in range((most - done) // ROUND):
+                ahead *= pace
+            slots.before[i] = now
+            if now <= slots.allowed[i]:
+                sweeps[row] = done
+            elif ahead <= slots.allowed[i] and done < most:
+                continue
+            else:
+                sweeps[row] = -done
+            for t in range(used.size):
+                codes[row, used[t]] = c[t * PANEL + i]
+            left += _fill(slots, i, after, Q, used, share, codes, panel) - 1
+            after += 1
 
 
 @kernel
@@ -168,11 +198,13 @@ def count_positive(dense, indptr):
 
 @kernel
 def compress(dense, indices, values):
-    """List the positive entries of the rows of a dense array, row after row."""
+    """List the positive entries of the rows of a dense array, row after row.
+
+    There must be room for one more: it is written before it is known whether it counts.
+    """
     p = 0
     for i in range(dense.shape[0]):
         for j in range(dense.shape[1]):
-            if dense[i, j] > 0:
-                indices[p] = j
-                values[p] = dense[i, j]
-                p += 1
+            indices[p] = j
+            values[p] = dense[i, j]
+            p += dense[i, j] > 0
