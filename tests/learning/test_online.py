@@ -269,3 +269,15 @@ def test_replace_accounts_rightly_for_a_lam_that_changes():
     codes = result.state.store.fetch(np.arange(200)).as_csr(20).toarray()
     expected = naive.lasso_cost(X, result.D, codes, 0.2).mean()
     assert result.history[-1].surrogate == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("seen", "rho"), [(6, 0.0), (6 * 100, np.log2(100)), (6 * 256, 8.0), (6 * 10_000, 50.0)]
+)
+def test_the_past_is_forgotten_faster_and_faster(seen, rho):
+    X, _ = planted(n=200, k=6, m=5)
+    state = learn(X, 6, Lasso(0.1), learner=Online(20), max_steps=3, random_state=0).state
+    before, state.samples = sum(part.total_weight() for part in state.stats), seen
+    state.learner.forget(state, 20)
+    after = sum(part.total_weight() for part in state.stats)
+    assert after == pytest.approx(before * (seen / (seen + 20)) ** rho, rel=1e-12)

@@ -20,6 +20,7 @@ from smalto.learning.memory.statistics import MANY_ATOMS, Stats
 
 _LARGEST = 4096  # samples of a batch, by default, for dictionaries that are not large
 _FIRST = 768  # samples of the first batch, at least, by default
+_MANY_SAMPLES = 256  # per atom, from which on the past is forgotten faster
 _ROUGH_SAMPLES = 10  # samples per atom after which codes become more and more exact
 
 
@@ -38,7 +39,8 @@ class Online(Learner):
         (or 64, if that is more).
     rho : float, optional
         How fast the past is forgotten: a sample seen at step i has the weight (i/t)^rho at step t
-        (Section 3.4.2). By default it grows: after n samples it is log₂(n/k) for k atoms. With
+        (Section 3.4.2). By default it grows: after n samples it is log₂(n/k) for k atoms, and
+        √(n/k)/2 from n = 256 k on, so that the last 2√(n k) samples or so count. With
         ``memory="replace"``, which forgets nothing, it is 0.
     t0 : float, default 0
         Weight of the initial dictionary D₀, in batches: the statistics start as A = t0 I and
@@ -193,8 +195,7 @@ class Online(Learner):
             return
         rho = self.rho
         if rho is None:
-            # At first all samples are needed; later on, many were coded over worse dictionaries.
-            rho = max(0.0, math.log2(state.samples / len(state.D)))
+            rho = _growing(state.samples / len(state.D))
         beta = max(self.keep, (state.samples / (state.samples + n_new)) ** rho)
         for part in state.stats:
             part.decay(beta)
@@ -251,6 +252,14 @@ class Online(Learner):
             state.stats = (new, old)
             if was_used:
                 state.measure_surrogate()
+
+
+def _growing(share: float) -> float:
+    """Return the default ``rho`` after so many samples per atom.
+
+    At first all samples are needed; later on, many were coded over worse dictionaries.
+    """
+    return max(0.0, math.log2(share)) if share < _MANY_SAMPLES else 0.5 * math.sqrt(share)
 
 
 def go_online(state: State) -> None:
