@@ -17,12 +17,18 @@ class SparseMatrix(NamedTuple):
 
 
 @inlined
+def _entry(X, p, table, width, j):
+    """An entry of X as a vector, and where its row of the table is, from column j on."""
+    return splat(X.values[p]), X.indices[p] * width + j
+
+
+@inlined
 def _four(X, row, table, width, j, out, to):
     """Four vectors of a row of the product, from column j on, written behind ``out[to]``."""
     v0 = v1 = v2 = v3 = zero(table)
     step = lanes(table)
     for p in range(X.indptr[row], X.indptr[row + 1]):
-        by, o = splat(X.values[p]), X.indices[p] * width + j
+        by, o = _entry(X, p, table, width, j)
         v0 = fma(by, load(table, o), v0)
         v1 = fma(by, load(table, o + step), v1)
         v2 = fma(by, load(table, o + 2 * step), v2)
@@ -36,24 +42,48 @@ def _four(X, row, table, width, j, out, to):
 
 @inlined
 def _two(X, row, table, width, j, out, to):
-    """The same for two vectors."""
-    v0 = v1 = zero(table)
+    """The same for two vectors, of four sums each: an addition need not wait for the one before."""
+    v0 = v1 = w0 = w1 = x0 = x1 = y0 = y1 = zero(table)
     step = lanes(table)
-    for p in range(X.indptr[row], X.indptr[row + 1]):
-        by, o = splat(X.values[p]), X.indices[p] * width + j
-        v0 = fma(by, load(table, o), v0)
-        v1 = fma(by, load(table, o + step), v1)
-    store(out, to + j, v0)
-    store(out, to + j + step, v1)
+    p, end = X.indptr[row], X.indptr[row + 1]
+    while p + 4 <= end:
+        by, o = _entry(X, p, table, width, j)
+        v0, v1 = fma(by, load(table, o), v0), fma(by, load(table, o + step), v1)
+        by, o = _entry(X, p + 1, table, width, j)
+        w0, w1 = fma(by, load(table, o), w0), fma(by, load(table, o + step), w1)
+        by, o = _entry(X, p + 2, table, width, j)
+        x0, x1 = fma(by, load(table, o), x0), fma(by, load(table, o + step), x1)
+        by, o = _entry(X, p + 3, table, width, j)
+        y0, y1 = fma(by, load(table, o), y0), fma(by, load(table, o + step), y1)
+        p += 4
+    while p < end:
+        by, o = _entry(X, p, table, width, j)
+        v0, v1 = fma(by, load(table, o), v0), fma(by, load(table, o + step), v1)
+        p += 1
+    store(out, to + j, (v0 + w0) + (x0 + y0))
+    store(out, to + j + step, (v1 + w1) + (x1 + y1))
 
 
 @inlined
 def _one(X, row, table, width, j, out, to):
-    """The same for one vector."""
-    v0 = zero(table)
-    for p in range(X.indptr[row], X.indptr[row + 1]):
-        v0 = fma(splat(X.values[p]), load(table, X.indices[p] * width + j), v0)
-    store(out, to + j, v0)
+    """The same for one vector, of four sums."""
+    v = w = x = y = zero(table)
+    p, end = X.indptr[row], X.indptr[row + 1]
+    while p + 4 <= end:
+        by, o = _entry(X, p, table, width, j)
+        v = fma(by, load(table, o), v)
+        by, o = _entry(X, p + 1, table, width, j)
+        w = fma(by, load(table, o), w)
+        by, o = _entry(X, p + 2, table, width, j)
+        x = fma(by, load(table, o), x)
+        by, o = _entry(X, p + 3, table, width, j)
+        y = fma(by, load(table, o), y)
+        p += 4
+    while p < end:
+        by, o = _entry(X, p, table, width, j)
+        v = fma(by, load(table, o), v)
+        p += 1
+    store(out, to + j, (v + w) + (x + y))
 
 
 @kernel

@@ -15,6 +15,7 @@ from smalto.coders.coding import ROWS_AT_ONCE, code_rows
 from smalto.coders.lasso import Lasso
 from smalto.coders.preparing import prepare
 from smalto.coders.products import as_columns
+from smalto.coders.scaling import squared_norms
 from smalto.coders.signals import Signals, blocks
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
@@ -235,7 +236,7 @@ def is_free(coder: Coder, constraint: Constraint) -> bool:
 def _squares(X: Rows) -> float:
     """Return ``Σ ‖x‖²`` without copying the data."""
     if scipy.sparse.issparse(X):
-        return float(np.sum(np.square(X.data, dtype=np.float64)))
+        return float(squared_norms(X).sum())
     return sum(sum_of_squares(X[i : i + _CHUNK]) for i in range(0, len(X), _CHUNK))
 
 

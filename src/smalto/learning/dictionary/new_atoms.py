@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy
 
@@ -18,8 +20,7 @@ def directions(X: Rows, order: Array, count: int, rng: np.random.Generator) -> A
     that no code uses are later replaced by badly coded samples.
     """
     found: dict[bytes, Array] = {}
-    for number in order:
-        row = X[[number]].toarray()[0] if scipy.sparse.issparse(X) else X[number]
+    for row in _in_order(X, order, count):
         unit = _unit(row)
         if unit is not None:
             found.setdefault(unit.tobytes(), unit)
@@ -28,6 +29,13 @@ def directions(X: Rows, order: Array, count: int, rng: np.random.Generator) -> A
     rest = rng.standard_normal((count - len(found), X.shape[1])).astype(X.dtype)
     rest /= np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-12)
     return np.vstack([*found.values(), rest])
+
+
+def _in_order(X: Rows, order: Array, at_once: int) -> Iterator[Array]:
+    """Yield the rows of X in an order, so many of them copied at once."""
+    for first in range(0, len(order), at_once):
+        rows = X[order[first : first + at_once]]
+        yield from rows.toarray() if scipy.sparse.issparse(rows) else rows
 
 
 def as_atom(x: Array, constraint: Constraint) -> Array:
