@@ -267,7 +267,7 @@ def test_nan_is_an_error_unless_it_means_missing():
 
 def test_a_planted_dictionary_is_found_through_holes():
     X, D = planted()
-    Y = np.where(holes(X, 0.3), np.nan, X)
+    Y = np.where(holes(X, 0.4), np.nan, X)
     result = learn(Y, 20, Lasso(0.15), missing="nan", max_epochs=15, random_state=0)
     assert naive.matched(result.D, D, 0.98) >= 0.95
     by_zeros = learn(np.nan_to_num(Y), 20, Lasso(0.15), max_epochs=15, random_state=0)
