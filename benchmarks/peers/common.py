@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 DTYPES = ("float32", "float64")
 QUICK_ATOMS = 64
-PACKAGES = ("smalto", "numpy", "numba", "scipy", "scikit-learn", "skglm", "spams-bin")
+PACKAGES = ("smalto", "numpy", "numba", "scipy", "scikit-learn", "skglm", "spams-bin", "nmf-torch")
 
 
 @dataclass(frozen=True, eq=False)

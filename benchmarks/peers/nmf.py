@@ -8,7 +8,8 @@ that many random ones are judged. The target is 1 % above
 the lowest cost that any of the others reaches within the time limit; times between two
 measurements are interpolated. All samples are float32; pictures and texts have norm 1.
 
-Run it with ``python -m benchmarks.peers.nmf``. D and E are the faces of CBCL and of Yale B, in the
+Run it with ``python -m benchmarks.peers.nmf``. nmf-torch is compared with if it is installed (``pip
+install nmf-torch``, with gigabytes of PyTorch). D and E are the faces of CBCL and of Yale B, in the
 folder named by SMALTO_DATA, without which they are left out, and F are patches. "text", "texts" and
 "cells" are sparse, with planted factors (`sparse_counts.py`). Each set, problem and number of threads
 is a part of its own, which is kept in the JSON file: ``--fresh`` measures it again.
@@ -17,6 +18,8 @@ is a part of its own, which is kept in the JSON file: ``--fresh`` measures it ag
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import math
 import os
 import warnings
@@ -52,6 +55,7 @@ from smalto.datasets import natural_images, random_patches
 WITHIN = 1.01  # of the lowest cost of the others
 SETS = [*"DEF", "text", "texts", "cells"]
 SPACING = 1.2  # ratio of the times at which a run is measured
+DENSE = 2**28  # entries, up to which sparse data is made dense for nmf-torch
 JUDGED = 10_000  # samples, at most, on which costs are measured
 
 
@@ -283,6 +287,29 @@ def spams_runs(kind: str) -> Callable[[Task, int], Curve]:
     return run
 
 
+def nmf_torch(algorithm: str) -> Callable[[Task, int], Curve]:
+    """Run nmf-torch, which has no callback and takes dense arrays only, for more and more iterations."""
+
+    def run(task: Task, seed: int) -> Curve:
+        from nmf import run_nmf
+
+        X = task.X.toarray() if scipy.sparse.issparse(task.X) else task.X
+        settings = {"algo": algorithm, "tol": 0.0, "n_jobs": task.threads, "random_state": seed}
+        curve, tens, seconds = Curve(f"nmf-torch {algorithm}"), 1, 0.0
+        while seconds < task.limit:
+            with contextlib.redirect_stdout(io.StringIO()):  # it prints the cost of each tenth
+                seconds, (C, D, _) = timed(
+                    run_nmf, X, task.k, batch_max_iter=10 * tens, **settings, clock=task.clock
+                )
+            curve.add(seconds, 0.0, task.cost(C, D))
+            if curve.cost[-1:] == curve.cost[-2:-1]:  # it has converged
+                break
+            tens = math.ceil(tens * min(1.5, max(task.limit / seconds, 1.05)))
+        return curve
+
+    return run
+
+
 def hals(task: Task, seed: int) -> Curve:
     """Run extrapolated HALS in NumPy."""
     curve, off, begin = Curve("extrapolated HALS"), 0.0, task.clock()
@@ -305,6 +332,9 @@ def rivals(task: Task) -> Iterator[Callable[[Task, int], Curve]]:
         yield sklearn_batch("mu", "nndsvda")
         yield sklearn_online
         yield hals
+        if importable("nmf") and math.prod(task.X.shape) <= DENSE:
+            yield nmf_torch("halsvar")
+            yield nmf_torch("bpp")
     if importable("spams") and not scipy.sparse.issparse(task.X):
         yield spams_runs("nmf" if task.lam == 0.0 else "nnsc")
 

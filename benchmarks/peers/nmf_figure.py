@@ -18,6 +18,8 @@ COLORS = {
     "scikit-learn mu nndsvda": "C4",
     "scikit-learn MiniBatchNMF": "C5",
     "extrapolated HALS": "C7",
+    "nmf-torch halsvar": "C8",
+    "nmf-torch bpp": "C9",
 }
 
 
