@@ -31,9 +31,7 @@ from smalto.kernels.coding.nonnegative import (
 
 FEWEST, MOST = 12, 144  # sweeps, at most, over many atoms and over few ...
 WORTH = 60_000  # ... multiplications of these for a code: the dual takes as long
-SETTLED = (
-    8.0  # slope of a code that is optimal, in units in the last place of the largest correlation
-)
+SETTLED = 8.0  # slope of a code that is optimal, in the units of `ROUNDING`
 WIDEST = 256  # atoms: above this, sweeps over all of them cost more than they save
 REFINEMENTS = 2  # of the dual solution, to correct rounding errors of the inverse
 ROUNDING = 256.0  # allowed error, in units in the last place of the largest correlation
