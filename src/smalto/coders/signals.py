@@ -66,8 +66,12 @@ def _consecutive(X: Rows, rows: slice) -> Rows:
     if not scipy.sparse.issparse(X):
         return X[rows]
     begin, end = X.indptr[rows.start], X.indptr[rows.stop]
-    parts = X.data[begin:end], X.indices[begin:end], X.indptr[rows.start : rows.stop + 1] - begin
-    return scipy.sparse.csr_array(parts, shape=(rows.stop - rows.start, X.shape[1]))
+    some = scipy.sparse.csr_array((rows.stop - rows.start, X.shape[1]), dtype=X.dtype)
+    # Its constructor would check all indices once more, and copy parts of larger arrays.
+    some.data, some.indices = X.data[begin:end], X.indices[begin:end]
+    some.indptr = X.indptr[rows.start : rows.stop + 1] - begin
+    some.has_canonical_format = X.has_canonical_format
+    return some
 
 
 def as_signals(name: str, X: Any, mask: Any = None, missing: Missing = None) -> Signals:
