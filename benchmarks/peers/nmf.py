@@ -414,7 +414,7 @@ def main() -> None:
         options.sets = [name for name in options.sets if name not in "DE"]
     about = machine()
     announce(about)
-    warnings.filterwarnings("ignore", module="sklearn|nmf")  # ConvergenceWarning, old names of PyTorch
+    warnings.filterwarnings("ignore", module="sklearn|nmf")  # of convergence, and old names
     kept = parts_of(options.out / "nmf_peers.json", "set", "lam", "threads")
     for name in options.sets:
         X, k = load(name, options.quick)
