@@ -150,6 +150,16 @@ def test_float32_is_enough_for_whole_signals_over_independent_atoms(monkeypatch)
     assert sum(coded) == 600
 
 
+@pytest.mark.parametrize("span", [1.0, 1e2, 1e3, 1e4, 1e9, 1e12])
+def test_short_atoms_count_as_much_as_long_ones(span):
+    rng = np.random.default_rng(0)
+    X, D = rng.random((100, 50)).astype(np.float32), rng.random((20, 50))
+    D = (D * np.geomspace(1.0, 1.0 / span, 20)[:, None]).astype(np.float32)
+    left = X.astype(float) - encode(X, D, NNLS).toarray().astype(float) @ D.astype(float)
+    best = [nnls(D.T.astype(float), x.astype(float), maxiter=1000)[1] ** 2 for x in X]
+    np.testing.assert_allclose(np.sum(left**2, axis=1), best, rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dense_codes_are_exact(dtype):
     X, D = parts(dtype=dtype)

@@ -35,6 +35,7 @@ SETTLED = 8.0  # slope of a code that is optimal, in the units of `ROUNDING`
 WIDEST = 256  # atoms: above this, sweeps over all of them cost more than they save
 REFINEMENTS = 2  # of the dual solution, to correct rounding errors of the inverse
 ROUNDING = 256.0  # allowed error, in units in the last place of the largest correlation
+_ALIKE = 4.0  # ratio of squared norms up to which atoms are about equally long
 _CONDITION = 1e-10  # reciprocal condition number below which the dual is not used ...
 _FAR_FROM_SINGULAR = 1e-4  # ... and above which rounding to float32 changes a cost by 1e-6 of ‖x‖²
 
@@ -57,12 +58,17 @@ def inverse(G: Array) -> Array | None:
     return H
 
 
-def are_independent(G: Array) -> bool:
-    """Return whether few atoms are so far from depending on each other that float32 is enough."""
-    if len(G) > WIDEST:
+def suit_float32(G: Array) -> bool:
+    """Return whether few atoms, about equally long, are far from depending on each other.
+
+    The slope of a code that counts as optimal is that of the longest atom: a short one would hardly
+    be looked at.
+    """
+    squares = G.diagonal()[G.diagonal() > 0]
+    if len(G) > WIDEST or not squares.size or squares.max() > _ALIKE * squares.min():
         return False
     values = scipy.linalg.eigvalsh(_unit_atoms(G)[2], check_finite=False)
-    return bool(values.size and values[0] > _FAR_FROM_SINGULAR * values[-1])
+    return bool(values[0] > _FAR_FROM_SINGULAR * values[-1])
 
 
 def _unit_atoms(G: Array) -> tuple[Array, Array, Array]:

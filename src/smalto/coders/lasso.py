@@ -20,7 +20,7 @@ from smalto.coders.certain_lasso import (
 )
 from smalto.coders.chunks import Chunk, Problem, Residuals
 from smalto.coders.codes import Codes
-from smalto.coders.dense_nonnegative import are_independent, inverse, solve_dense
+from smalto.coders.dense_nonnegative import inverse, solve_dense, suit_float32
 from smalto.coders.kernel_output import GrowingCodes, search_of_thread
 from smalto.coders.masked_gram import (
     float32_copy,
@@ -221,7 +221,7 @@ class Lasso(Coder):
 
     def suits_float32(self, G: Array) -> bool:
         """Return whether codes without a penalty are exact enough in float32, for whole signals."""
-        return self.positive and self.any_atom_scale and are_independent(G)
+        return self.positive and self.any_atom_scale and suit_float32(G)
 
     def solver(self, G: Array) -> Solver:
         """Return a function that codes chunks of signals over a dictionary with Gram matrix G."""
