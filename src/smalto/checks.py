@@ -242,9 +242,9 @@ def csr_rows(name: str, X: Any) -> Any:
 
 
 def as_csr(name: str, X: Any) -> Any:
-    """Return a sparse array as CSR; raise ValueError if its indices are invalid.
+    """Return a sparse array as canonical CSR; raise ValueError if its indices are invalid.
 
-    Nothing is copied if X is CSR already. SciPy checks indices when an array is created, but not
+    Nothing is copied if X is that already. SciPy checks indices when an array is created, but not
     if they are changed afterwards; compiled code would then read outside of arrays.
     """
     if X.ndim != 2:
@@ -255,7 +255,8 @@ def as_csr(name: str, X: Any) -> Any:
         if X.format != "csr" and X.dtype.kind in "iub":
             X = X.astype(np.float64)
         checked = _rebuilt(X) if X.format in ("csr", "csc", "bsr", "coo") else X
-        return checked if checked.format == "csr" else _rebuilt(checked.tocsr())
+        csr = checked if checked.format == "csr" else _rebuilt(checked.tocsr())
+        return csr if csr.has_canonical_format else _canonical(csr)
     except (ValueError, IndexError, TypeError) as error:
         message = f"{name} is not a valid sparse array of format {X.format!r}: {error}"
         raise ValueError(message) from error
@@ -281,8 +282,7 @@ def _rebuilt(X: Any) -> Any:
 def as_floats(X: Rows, dtype: np.dtype[Any]) -> Rows:
     """Return rows in this dtype, C-contiguous or canonical CSR; copy only if needed."""
     if scipy.sparse.issparse(X):
-        if not X.has_canonical_format:
-            X = _canonical(X)
+        X = X if X.has_canonical_format else _canonical(X)
         return X if X.dtype == dtype else _in_dtype(X, dtype)
     return np.ascontiguousarray(X, dtype=dtype)
 
@@ -295,7 +295,8 @@ def _in_dtype(X: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _canonical(X: Any) -> Any:
-    X = X.copy()
+    """Return a copy with sorted indices, and without repeated entries; their sums do not wrap around."""
+    X = X.astype(np.float64) if X.dtype.kind in "iub" else X.copy()
     X.sum_duplicates()
     return X
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from smalto import NMF, DictionaryLearning, Model, encode, learn
 from smalto.checks import as_csr, as_rows
-from smalto.coders import Lasso, Ridge, duality_gap
+from smalto.coders import Bridge, Lasso, Ridge, duality_gap
 from smalto.compat.sklearn import NMF as ScikitNMF
 from smalto.compat.sklearn import MiniBatchNMF as ScikitMiniBatchNMF
 from smalto.compat.sklearn import non_negative_factorization
@@ -131,9 +131,21 @@ def test_every_format_is_read_like_the_dense_array(kind):
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.bool_])
 def test_repeated_small_integers_do_not_wrap(dtype):
     places = np.zeros(300, int), np.arange(300) % 2
-    X = sparse.coo_array((np.ones(300, dtype), places), shape=(1, 2))
-    assert np.array_equal(as_rows("X", X).toarray(), [[150, 150]])
-    np.testing.assert_allclose(encode(X, np.eye(2), Ridge(1e-12)).toarray(), [[150, 150]])
+    coo = sparse.coo_array((np.ones(300, dtype), places), shape=(1, 2))
+    csr = sparse.csr_array((coo.data, places[1], [0, 300]), shape=(1, 2))
+    for X in (coo, csr):
+        assert np.array_equal(as_rows("X", X).toarray(), [[150, 150]])
+        np.testing.assert_allclose(encode(X, np.eye(2), Ridge(1e-12)).toarray(), [[150, 150]])
+
+
+@pytest.mark.parametrize("coder", [Lasso(), Bridge(0.1)], ids=repr)
+def test_what_is_chosen_from_the_data_does_not_depend_on_repeated_entries(coder):
+    X, rng = _csr((60, 6)), np.random.default_rng(1)
+    halves = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr
+    again = sparse.csr_array(halves, shape=X.shape)
+    atoms = rng.standard_normal((5, 6))
+    one, two = (encode(rows, atoms, coder).toarray() for rows in (X, again))
+    np.testing.assert_allclose(one, two, atol=1e-12)
 
 
 def test_indices_that_lost_their_order_after_it_was_checked():
