@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.decomposition import NMF as ScikitNMF
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from smalto import NMF, encode
@@ -16,6 +17,8 @@ from smalto.estimators import nmf
 from smalto.estimators.nndsvd import nndsvd
 from smalto.learners import SGD, Batch, Online
 from smalto.learning.alternating import descent
+from smalto.learning.alternating.unreached import reach_more
+from smalto.learning.alternating.variables import DenseCodes
 from smalto.learning.memory import contributions
 from smalto.learning.memory.atom_order import reorder
 
@@ -190,6 +193,53 @@ def test_sparse_data_begins_with_few_samples():
     assert models[0].stopped_ == "tol"
     dense = NMF(3, random_state=0).fit(X.toarray())
     assert models[0].reconstruction_err_ < 1.01 * dense.reconstruction_err_
+
+
+def topics(n, n_topics, width, seed=0):
+    """Samples of one topic each, of which no two share a feature."""
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n, n_topics * width))
+    for i, topic in enumerate(rng.integers(0, n_topics, n)):
+        own = slice(topic * width, (topic + 1) * width)
+        X[i, own] = rng.poisson(np.linspace(1.0, 3.0, width))
+    return X
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_every_topic_gets_an_atom_whichever_samples_are_the_first_atoms(make, seed):
+    X = topics(400, 10, 20)
+    best = ScikitNMF(10, init="nndsvda", max_iter=500).fit(X).reconstruction_err_
+    models = [NMF(10, n_threads=t, random_state=seed).fit(make(X)) for t in (1, 2)]
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)
+    assert models[0].reconstruction_err_ < 1.001 * best
+    assert models[0].stopped_ == "tol"
+
+
+def test_with_fewer_atoms_than_topics_the_largest_topics_have_them():
+    X = topics(400, 6, 20)
+    X[:, 40:] *= np.repeat([3.0, 4.0, 5.0, 6.0], 20)
+    found = [NMF(4, random_state=seed).fit(X).components_ for seed in range(3)]
+    for D in found:
+        assert not D[:, :40].any()
+        assert (D.reshape(4, 6, 20).any(axis=2).sum(axis=1) == 1).all()
+
+
+def test_atoms_are_only_exchanged_for_samples_if_that_lowers_the_cost():
+    D = np.eye(3)[:2]
+    X = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    codes = DenseCodes(X, 2, X.dtype)
+    codes.old[:] = (X @ D.T).T
+    assert reach_more(D, codes) == 0
+    np.testing.assert_array_equal(D, np.eye(3)[:2])
+    X[2] *= 3.0
+    assert reach_more(D, codes) == 1
+    np.testing.assert_array_equal(D.sum(axis=0) > 0, [False, True, True])
+    alike, few = np.eye(3)[[0, 0]], DenseCodes(X, 2, X.dtype)
+    few.old[:, 0] = 3.0  # two atoms, of which one is enough
+    assert reach_more(alike, few) == 1
+    np.testing.assert_array_equal(alike.sum(axis=0), [1.0, 0.0, 1.0])
+    assert not few.old[alike[:, 2] > 0].any()
 
 
 @pytest.fixture(scope="module")

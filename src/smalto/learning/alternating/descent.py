@@ -25,6 +25,7 @@ from smalto.coders.lasso import Lasso
 from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
+from smalto.learning.alternating.unreached import reach_more
 from smalto.learning.alternating.variables import Atoms, DenseCodes, is_free
 from smalto.learning.clock import on_the_clock
 from smalto.learning.dictionary.wanted_density import project_all
@@ -101,6 +102,8 @@ def alternate(
                 state.D = _all_columns(here, codes, sketch, run.n_threads)
         if stopped not in ("tol", "stage"):
             break
+    else:
+        stopped = _reach_all(run, state, codes, limits, ends)
     with on_the_clock(state):
         if codes.X is not X:
             codes = DenseCodes(X, k, state.D.dtype, exponent)
@@ -215,6 +218,26 @@ def _stage(
             codes.rescale(descent.atoms.lengths())
             return stopped
     raise AssertionError  # unreachable: the loop has no end
+
+
+def _reach_all(run: Run, state: State, codes: DenseCodes, limits: Limits, plan: _Plan) -> str:
+    """Go on while exchanging atoms for samples that none reaches lowers the cost; return why it ended."""
+    stopped = "tol"
+    while stopped == "tol" and is_free(state.coder, state.constraint):
+        with on_the_clock(state):
+            D, C, cost = state.D.copy(), codes.old.copy(), _last_cost(state)
+            if not reach_more(state.D, codes):
+                break
+        stopped = _stage(run, state, codes, limits, plan, watched=True)
+        if not _last_cost(state) < cost:
+            state.D[:], codes.old[:] = D, C
+            break
+    return stopped
+
+
+def _last_cost(state: State) -> float:
+    cost = state.history[-1].surrogate
+    return math.inf if cost is None else cost
 
 
 def _has_cheap_products(X: Rows) -> bool:
@@ -355,12 +378,9 @@ def _revive(atoms: Atoms, codes: DenseCodes, A: Array, rng: np.random.Generator)
     """Replace atoms that no sample uses by random samples, with zero codes; return how many."""
     replaced = 0
     for j in np.flatnonzero((A.diagonal() <= 0.0) | ~atoms.old.any(axis=1)):
-        x = codes.X[[int(rng.integers(codes.n))]]
-        atom = np.array(x.toarray() if scipy.sparse.issparse(x) else x, atoms.old.dtype).reshape(-1)
-        norm = float(np.linalg.norm(atom))
-        if norm == 0.0:
+        atom = codes.direction(int(rng.integers(codes.n)))
+        if atom is None:
             continue
-        atom /= norm
         project_checked(atoms.constraint, atom, int(j))
         atoms.old[j] = atoms.ahead[j] = atom
         codes.old[j] = codes.ahead[j] = 0.0

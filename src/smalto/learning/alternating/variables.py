@@ -119,6 +119,13 @@ class DenseCodes:
         run_tasks(task, self.groups, n_threads)
         return float(parts.sum())
 
+    def direction(self, row: int) -> Array | None:
+        """Return a sample divided by its norm; None if that is zero."""
+        x: Any = self.X[[row]]
+        x = np.array(x.toarray() if scipy.sparse.issparse(x) else x, self.old.dtype).reshape(-1)
+        norm = float(np.linalg.norm(x))
+        return x / x.dtype.type(norm) if norm > 0 else None
+
     def cast(self, dtype: Any) -> None:
         """Go on in another dtype."""
         self.old, self.new, self.ahead = (
