@@ -195,6 +195,13 @@ def test_sparse_data_begins_with_few_samples():
     assert models[0].reconstruction_err_ < 1.01 * dense.reconstruction_err_
 
 
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_few_samples_that_are_not_zero_are_found(make):
+    X = np.zeros((30_000, 12))
+    X[::8000] = np.random.default_rng(0).random((4, 12))
+    assert NMF(3, random_state=0).fit(make(X)).reconstruction_err_ < 0.5 * np.linalg.norm(X)
+
+
 def topics(n, n_topics, width, seed=0):
     """Samples of one topic each, of which no two share a feature."""
     rng = np.random.default_rng(seed)

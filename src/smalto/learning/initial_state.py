@@ -18,6 +18,7 @@ from smalto.learning.memory.state import State
 from smalto.learning.run_settings import RunSettings
 
 _SAMPLE_ROWS = 2048  # samples, at least, from which the first dictionary and λ are chosen
+_MORE = 8  # times as many samples are looked at if all are zero
 _GLANCE = 64  # samples that are looked at if nothing is to be chosen
 
 
@@ -45,10 +46,13 @@ def initial_state(
     samples = batches.first_samples(_GLANCE if decided else count, seed)
     if decided and not are_ordinary(samples.signals.X, batches.dtype):
         samples = batches.first_samples(count, seed)
+    while _is_zero(samples.signals.X) and batches.n_rows is not None and count < batches.n_rows:
+        count *= _MORE
+        samples = batches.first_samples(count, seed)
     waited = time.perf_counter() - began if batches.n_rows is None else 0.0
     sample = samples.signals.X
     check_scale("the samples", sample, batches.dtype)
-    if not (sample.max() > 0 or sample.min() < 0) and (coder.undecided or not stream):
+    if _is_zero(sample) and (coder.undecided or not stream):
         message = (
             f"all of the {sample.shape[0]} samples looked at are zero or masked: "
             f"nothing to learn {'lam from: give one, as in Lasso(lam=0.1)' if stream else 'from'}"
@@ -75,6 +79,10 @@ def initial_state(
         replacement=replacement,
         continuation=continuation,
     )
+
+
+def _is_zero(X: Rows) -> bool:
+    return not (X.max() > 0 or X.min() < 0)
 
 
 def _first_dictionary(
