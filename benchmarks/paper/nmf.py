@@ -5,9 +5,8 @@ Cost of the data set against processor time. Online learning with the paper's se
 Hoyer's for NNSC, with SPAMS, and with scikit-learn (for NMF only: its penalties define a problem
 other than NNSC); online NMF also with the last code of each sample only (Section 3.4.1), and with
 ρ = 15. All start from the same random D ≥ 0 and run on one thread in float32, except smalto in NMF,
-which is in float64: without a penalty, single codes in float32 need a second, slow look to be
-certified. The time of a method that learns only D includes coding all the data once, as
-in the paper. Methods are compared by when they come within 10, 5, 2 and 1 % of the lowest cost that
+which is in float64 here. The time of a method that learns only D includes coding all the data once,
+as in the paper. Methods are compared by when they come within 10, 5, 2 and 1 % of the lowest cost that
 any of them has reached.
 """
 

@@ -98,6 +98,7 @@ from smalto.learning import Log, Progress
         (lambda: Online(t0=-1), ValueError, "t0 must be >= 0, got -1"),
         (lambda: Online(memory="some"), ValueError, "memory must be .* got 'some'"),
         (lambda: Online(memory="replace", rho=2), ValueError, "rho must be 0 or None, got 2"),
+        (lambda: Online(memory="replace", keep=0.9), ValueError, "keep must be 0, got 0.9"),
         (lambda: SGD(a=0), ValueError, "a must be > 0, got 0"),
         (lambda: SGD(a=np.inf), ValueError, "a must be finite, got inf"),
         (lambda: Online(rho=np.inf), ValueError, "rho must be finite, got inf"),

@@ -78,7 +78,8 @@ class NMF(Factorization):
         The first atoms: distinct random samples (whose missing entries are filled with the means
         of their features), random numbers, or the non-negative parts of
         singular vectors. "nndsvd" keeps their zeros; "nndsvda" replaces zeros by
-        ``√(mean(X)/k)``.
+        ``√(mean(X)/k)``. The result depends on ``random_state``, hardly if it starts from singular
+        vectors: there can be several local minima.
     coder : coder, optional
         A non-negative coder, instead of ``Lasso(lam, positive=True)``.
     constraint : constraint, default ``L2Ball(positive=True)``

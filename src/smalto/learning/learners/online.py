@@ -43,8 +43,8 @@ class Online(Learner):
         √(n/k)/2 from n = 256 k on, so that the last 2√(n k) samples or so count. With
         ``memory="replace"``, which forgets nothing, it is 0.
     t0 : float, default 0
-        Weight of the initial dictionary D₀, in batches: the statistics start as A = t0 I and
-        B = t0 D₀, which slows the first steps down (Section 3.4.4). It is forgotten like a batch
+        Weight of the initial dictionary D₀, in batches of ``batch_size``: the statistics start as
+        A = t0 I and B = t0 D₀, which slows the first steps down (Section 3.4.4). It is forgotten like a batch
         seen at the first step, and dropped with the first epoch if ``memory="two-epochs"``.
     memory : {"two-epochs", "replace", "all"}, optional
         What to keep of earlier visits to the same samples (Section 3.4.1). "two-epochs" keeps
@@ -72,7 +72,8 @@ class Online(Learner):
     keep : float, default 0
         The least share of the past that a step keeps, whatever ``rho`` is. With a large ``rho``
         the first steps would otherwise remember little but their own batch: the paper starts to
-        forget "after a few iterations", and the authors' program keeps at least 0.95.
+        forget "after a few iterations", and the authors' program keeps at least 0.95. With 1
+        nothing is forgotten, as with ``memory="replace"``, which needs the default.
     kappa1 : float, default 0
         Weight of a penalty ``kappa1/2 ‖D‖²`` in the dictionary update, which makes the surrogate
         strictly convex (Assumption B of the paper). The recorded surrogate is without it.
@@ -119,6 +120,9 @@ class Online(Learner):
             raise ValueError(message)
         if self.memory == "replace" and self.rho:
             message = f"memory='replace' forgets nothing, so rho must be 0 or None, got {self.rho}"
+            raise ValueError(message)
+        if self.memory == "replace" and self.keep:
+            message = f"memory='replace' forgets nothing, so keep must be 0, got {self.keep}"
             raise ValueError(message)
 
     @property
