@@ -53,9 +53,9 @@ def measure(name: str) -> Costs:
     from smalto.coders.preparing import prepare
     from smalto.coders.signals import Signals
     from smalto.learners import Online
+    from smalto.learning.batches.code_samples import code_samples
     from smalto.learning.batches.samples import Samples
     from smalto.learning.dictionary.sweep import sweep
-    from smalto.learning.memory.contributions import code_samples
     from smalto.threads import single_threaded_blas
 
     problem = load(name, 20_000, 1000)
