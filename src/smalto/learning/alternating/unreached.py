@@ -26,11 +26,10 @@ def reach_more(D: Array, codes: DenseCodes) -> int:
     norms = squared_norms(codes.X)
     lost = np.flatnonzero((norms > 0) & ~codes.old.any(axis=0))
     uses = np.einsum("ij,ij->i", codes.old, codes.old, dtype=np.float64)
-    left = np.arange(len(D))
+    wide, left = D.astype(np.float64), np.arange(len(D))
     while lost.size and left.size:
-        G = (D[left] @ D[left].T).astype(np.float64)
-        apart = 1.0 / np.diagonal(np.linalg.inv(G + _NEARLY * np.eye(len(left))))
-        costs = uses[left] * apart
+        G = wide[left] @ wide[left].T + _NEARLY * np.eye(len(left))
+        costs = uses[left] / np.diagonal(np.linalg.inv(G))
         place, x = int(np.argmin(costs)), codes.direction(int(lost[np.argmax(norms[lost])]))
         assert x is not None, "samples of norm zero are not lost"
         shared = np.asarray(codes.X[lost] @ x, np.float64)
