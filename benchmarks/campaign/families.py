@@ -14,6 +14,7 @@ from benchmarks.campaign import (
     interrupts,
     kills,
     learning,
+    least_squares,
     own_parts,
     processes,
     projecting,
@@ -45,6 +46,7 @@ def load() -> dict[str, Family]:
     """Return all families by name."""
     return {
         "coding": Family(coding.code, 240),
+        "least-squares": Family(least_squares.compare, 20),
         "projecting": Family(projecting.project, 120),
         "learning": Family(learning.train, 60),
         "density": Family(learning.density, 6),

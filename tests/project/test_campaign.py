@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 if not (ROOT / "benchmarks" / "campaign").is_dir():
     pytest.skip("the campaign is not part of this copy", allow_module_level=True)
 
-from benchmarks.campaign import coding, coding_problems, referee, workers
+from benchmarks.campaign import coding, coding_problems, least_squares, referee, workers
 from benchmarks.campaign.__main__ import batches
 from benchmarks.campaign.families import load
 from benchmarks.campaign.report import Report
@@ -53,6 +53,19 @@ def test_the_referee_has_nothing_against_right_codes():
         assert judged(problem, lambda codes: codes) == set()
         problem.signal, problem.atom = 300, -200
         assert judged(problem, lambda codes: codes) == set()
+
+
+def test_wrong_codes_without_a_penalty_are_found(monkeypatch):
+    def tried():
+        report = Report()
+        for seed in range(20):
+            least_squares.compare(np.random.default_rng(seed), report)
+        return report
+
+    assert tried().failures == []
+    plain = least_squares.encode
+    monkeypatch.setattr(least_squares, "encode", lambda *a, **k: 0.9 * plain(*a, **k))
+    assert len(tried().failures) > 10
 
 
 def test_the_referee_finds_wrong_codes():
