@@ -17,7 +17,7 @@ from smalto.estimators import nmf
 from smalto.estimators.nndsvd import nndsvd
 from smalto.learners import SGD, Batch, Online
 from smalto.learning.alternating import descent
-from smalto.learning.alternating.unreached import reach_more
+from smalto.learning.alternating.unreached import reach_more, unreached
 from smalto.learning.alternating.variables import DenseCodes
 from smalto.learning.memory import contributions
 from smalto.learning.memory.atom_order import reorder
@@ -237,14 +237,14 @@ def test_atoms_are_only_exchanged_for_samples_if_that_lowers_the_cost():
     X = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     codes = DenseCodes(X, 2, X.dtype)
     codes.old[:] = (X @ D.T).T
-    assert reach_more(D, codes) == 0
+    assert reach_more(D, codes, unreached(codes)) == 0
     np.testing.assert_array_equal(D, np.eye(3)[:2])
     X[2] *= 3.0
-    assert reach_more(D, codes) == 1
+    assert reach_more(D, codes, unreached(codes)) == 1
     np.testing.assert_array_equal(D.sum(axis=0) > 0, [False, True, True])
     alike, few = np.eye(3)[[0, 0]], DenseCodes(X, 2, X.dtype)
     few.old[:, 0] = 3.0  # two atoms, of which one is enough
-    assert reach_more(alike, few) == 1
+    assert reach_more(alike, few, unreached(few)) == 1
     np.testing.assert_array_equal(alike.sum(axis=0), [1.0, 0.0, 1.0])
     assert not few.old[alike[:, 2] > 0].any()
 

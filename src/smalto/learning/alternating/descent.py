@@ -25,7 +25,7 @@ from smalto.coders.lasso import Lasso
 from smalto.coders.scaling import largest_entry, number_exponent, shifted
 from smalto.constraints.base import Constraint, project_checked
 from smalto.constraints.l2_ball import L2Ball
-from smalto.learning.alternating.unreached import reach_more
+from smalto.learning.alternating.unreached import reach_more, unreached
 from smalto.learning.alternating.variables import Atoms, DenseCodes, is_free
 from smalto.learning.clock import on_the_clock
 from smalto.learning.dictionary.wanted_density import project_all
@@ -225,8 +225,11 @@ def _reach_all(run: Run, state: State, codes: DenseCodes, limits: Limits, plan: 
     stopped = "tol"
     while stopped == "tol" and is_free(state.coder, state.constraint):
         with on_the_clock(state):
+            lost = unreached(codes)
+            if not lost.size:
+                break
             D, C, cost = state.D.copy(), codes.old.copy(), _last_cost(state)
-            if not reach_more(state.D, codes):
+            if not reach_more(state.D, codes, lost):
                 break
         stopped = _stage(run, state, codes, limits, plan, watched=True)
         if not _last_cost(state) < cost:

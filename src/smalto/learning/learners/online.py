@@ -44,8 +44,9 @@ class Online(Learner):
         ``memory="replace"``, which forgets nothing, it is 0.
     t0 : float, default 0
         Weight of the initial dictionary D₀, in batches of ``batch_size``: the statistics start as
-        A = t0 I and B = t0 D₀, which slows the first steps down (Section 3.4.4). It is forgotten like a batch
-        seen at the first step, and dropped with the first epoch if ``memory="two-epochs"``.
+        A = t0 I and B = t0 D₀, which slows the first steps down (Section 3.4.4). It is forgotten
+        like a batch seen at the first step, and dropped with the first epoch if
+        ``memory="two-epochs"``.
     memory : {"two-epochs", "replace", "all"}, optional
         What to keep of earlier visits to the same samples (Section 3.4.1). "two-epochs" keeps
         this epoch and the previous one, "all" keeps everything. "replace" stores the last code
